@@ -1,0 +1,56 @@
+"""Checks that refuse a wrong number in one sentence: its name, its value, what is wanted."""
+
+import math
+from typing import Any
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name}={value!r} is not a number; give one.")
+    number = float(value)
+    if math.isnan(number):
+        raise ValueError(f"{name} is NaN; give a number.")
+    return number
+
+
+def positive(**named: Any) -> None:
+    """Refuse any value that is not a finite number above zero."""
+    for name, value in named.items():
+        if not 0 < _number(name, value) < math.inf:
+            raise ValueError(f"{name}={value} must be finite and above 0.")
+
+
+def non_negative(**named: Any) -> None:
+    """Refuse any value that is not a finite number, zero or above."""
+    for name, value in named.items():
+        if not 0 <= _number(name, value) < math.inf:
+            raise ValueError(f"{name}={value} must be finite and at least 0.")
+
+
+def finite(**named: Any) -> None:
+    """Refuse any value that is not a finite number."""
+    for name, value in named.items():
+        if not math.isfinite(_number(name, value)):
+            raise ValueError(f"{name}={value} must be finite.")
+
+
+def open_unit(**named: Any) -> None:
+    """Refuse any value outside (0, 1)."""
+    for name, value in named.items():
+        if not 0 < _number(name, value) < 1:
+            raise ValueError(f"{name}={value} must lie strictly between 0 and 1.")
+
+
+def closed_unit(**named: Any) -> None:
+    """Refuse any value outside [0, 1]."""
+    for name, value in named.items():
+        if not 0 <= _number(name, value) <= 1:
+            raise ValueError(f"{name}={value} must lie between 0 and 1.")
+
+
+def count(**named: Any) -> None:
+    """Refuse any value that is not a whole number of at least 1."""
+    for name, value in named.items():
+        number = _number(name, value)
+        if number != math.floor(number) or not 1 <= number < math.inf:
+            raise ValueError(f"{name}={value} must be a whole number of at least 1.")

@@ -1,0 +1,93 @@
+"""What must be true of a release for its event to cost what it says.
+
+A noise multiplier alone proves nothing. It means "noise standard deviation divided by sensitivity",
+and the sensitivity holds only for a neighbouring relation, a clip set, and inputs that depend on
+nothing private. A contract writes that down next to the number, so that an accountant can say which
+part of a claim does not hold. What is not declared is never assumed.
+"""
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, Self
+
+from accountant import check
+
+
+class Relation(StrEnum):
+    """Which two data sets count as neighbours."""
+
+    REPLACE_SAME_LABEL = "replace one record, same label"
+    REPLACE_ANY_LABEL = "replace one record, any label"
+    ADD_REMOVE = "add or remove one record"
+    ZERO_OUT = "zero out one record"
+
+
+class DependsOn(StrEnum):
+    """What a part of the pipeline was computed from."""
+
+    PUBLIC = "public data"
+    PAST_OUTPUTS = "past private outputs"
+    PRIVATE_STATE = "private state"
+
+
+class Counts(StrEnum):
+    """Whether the number of records behind a released vector is part of the secret."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """Conditions under which an event's cost is what its numbers say.
+
+    Attributes:
+        relation: neighbouring relation for which the sensitivity was computed.
+        unit: whose presence is hidden, in words.
+        clip_norm: largest l2 norm of one record inside the average, in the units of the embedding.
+        encoder: what the map from raw record to vector was computed from.
+        assignment: what the grouping of records into released vectors was computed from
+            (the label itself counts as public under a same-label relation).
+        counts: whether the record counts that scale the noise are public.
+        hyperparameters: what clip norm, noise and rounds were chosen from.
+        fresh_noise: whether every release draws independent noise.
+
+    A field left at ``None`` is undeclared, and a claim that needs it is then not covered.
+    """
+
+    relation: Relation = Relation.REPLACE_SAME_LABEL
+    unit: str = "one record of one client"
+    clip_norm: float | None = None
+    encoder: DependsOn | None = None
+    assignment: DependsOn | None = None
+    counts: Counts | None = None
+    hyperparameters: DependsOn | None = None
+    fresh_noise: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.clip_norm is not None:
+            check.positive(clip_norm=self.clip_norm)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declared fields as plain values, undeclared ones left out."""
+        named = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {k: _plain(v) for k, v in named.items() if v is not None}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Self:
+        """Read what :meth:`to_dict` wrote; an unknown field is refused."""
+        unknown = sorted(set(plain) - {f.name for f in fields(cls)})
+        if unknown:
+            raise ValueError(f"contract has unknown field {unknown[0]!r}; was it written by a newer privkit?")
+        kinds = {
+            "relation": Relation,
+            "encoder": DependsOn,
+            "assignment": DependsOn,
+            "counts": Counts,
+            "hyperparameters": DependsOn,
+        }
+        return cls(**{k: kinds[k](v) if k in kinds else v for k, v in plain.items()})
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, StrEnum) else value

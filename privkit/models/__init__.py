@@ -1,0 +1,1 @@
+"""Encoders: one file each, found by its name."""

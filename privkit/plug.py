@@ -1,0 +1,95 @@
+"""Plug-ins: one method, defense, attack, data set or encoder is one file with one frozen config class.
+
+The class is the config and the behaviour. It is found by its file name, which is also the name used in
+config files, tables and on the command line. Files that start with an underscore are not plug-ins.
+"""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from privkit.errors import InputError
+
+
+class Plugin(BaseModel):
+    """Base of every plug-in: frozen, and unknown settings are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    citation: ClassVar[str] = ""
+
+    @property
+    def name(self) -> str:
+        """Return the file name, without its ending, that defines this plug-in."""
+        return type(self).__module__.rpartition(".")[2]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the plug-in as plain values, its name first."""
+        return {"name": self.name, **self.model_dump(mode="json")}
+
+
+def names(package: ModuleType | str) -> list[str]:
+    """Return the plug-in names in a package, sorted, without importing them."""
+    module = importlib.import_module(package) if isinstance(package, str) else package
+    found = (info.name for info in pkgutil.iter_modules(module.__path__) if not info.ispkg)
+    return sorted(name for name in found if not name.startswith("_"))
+
+
+def find(package: str, name: str) -> type[Plugin]:
+    """Return the plug-in class that ``package/name.py`` defines; exactly one, else it is refused."""
+    known = names(package)
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        kind = package.rpartition(".")[2]
+        raise InputError(f"{kind} {name!r} is unknown; known are {', '.join(known)}.{hint}")
+    module = importlib.import_module(f"{package}.{name}")
+    classes = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Plugin) and value.__module__ == module.__name__
+    ]
+    if len(classes) != 1:
+        raise TypeError(f"{module.__name__} defines {len(classes)} plug-in classes; a plug-in file defines one.")
+    return classes[0]
+
+
+def every(package: str) -> Iterator[tuple[str, type[Plugin]]]:
+    """Yield the name and class of every plug-in in a package."""
+    for name in names(package):
+        yield name, find(package, name)
+
+
+def build(package: str, settings: Any) -> Plugin:
+    """Return the plug-in that settings such as ``{name: igpp, epsilon: 1.0}`` describe."""
+    if isinstance(settings, str):
+        settings = {"name": settings}
+    kind = package.rpartition(".")[2]
+    if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
+        raise InputError(f"{kind} is {settings!r}; write a name, or name: with its settings below it.")
+    fields = {key: value for key, value in settings.items() if key != "name"}
+    cls = find(package, settings["name"])
+    try:
+        return cls(**fields)
+    except ValidationError as error:
+        raise InputError(f"{kind} {settings['name']}: {describe(error, cls)}") from None
+
+
+def describe(error: ValidationError, model: type[BaseModel]) -> str:
+    """Return the first thing wrong with some settings as one sentence with the way out."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"]) or "settings"
+    if first["type"] == "extra_forbidden":
+        known = list(model.model_fields)
+        close = difflib.get_close_matches(where, known, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        return f"unknown key {where!r}; known keys are {', '.join(known) or 'none'}.{hint}"
+    if first["type"] == "missing":
+        return f"{where} is missing; add it."
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"{where}={first['input']!r}: {message[0].lower()}{message[1:]}."
