@@ -35,7 +35,7 @@ class Gaussian(Leaf):
     """Isotropic Gaussian noise on a vector-valued query.
 
     Attributes:
-        noise_multiplier: noise standard deviation / l2 sensitivity under the contract's relation; no unit, > 0.
+        noise_multiplier: noise standard deviation / l2 sensitivity under the contract's relation; > 0.
     """
 
     noise_multiplier: float
@@ -121,7 +121,7 @@ def leaves(event: Event) -> Iterator[tuple[Leaf, int]]:
         for part in event.events:
             yield from leaves(part)
     else:
-        raise UnsupportedEventError(f"{event!r} is not an event this accountant knows; wrap its cost in PureDP.")
+        raise UnsupportedEventError(f"{event!r} is no event this accountant knows; wrap its cost in PureDP.")
 
 
 _KINDS: dict[str, type[Event]] = {

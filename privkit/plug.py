@@ -55,7 +55,9 @@ def find(package: str, name: str) -> type[Plugin]:
         if isinstance(value, type) and issubclass(value, Plugin) and value.__module__ == module.__name__
     ]
     if len(classes) != 1:
-        raise TypeError(f"{module.__name__} defines {len(classes)} plug-in classes; a plug-in file defines one.")
+        raise TypeError(
+            f"{module.__name__} defines {len(classes)} plug-in classes; a plug-in file defines one."
+        )
     return classes[0]
 
 

@@ -1,0 +1,1 @@
+"""Canary attacks: one file each, found by its name."""

@@ -1,0 +1,1 @@
+"""Membership attacks: one file each, found by its name."""

@@ -1,0 +1,66 @@
+"""Canaries: records planted to test whether a mechanism really hides one record.
+
+A canary is a vector v that is planted either as +v or as -v, which are neighbouring data sets under
+replacement within a class. Canaries have classes of their own, so they move no real prototype, and go
+through the client's real clip, mean and noise. Within a class their directions are orthonormal, so that
+under isotropic noise each is an independent test inside one release, and they are dense (no canary lies
+on a coordinate axis), so that a clip in the wrong norm shows. They are planted outside the ball, so that
+a missing clip shows: a correct mechanism brings them to its surface, where the bound is attained.
+
+Source: spec of the orthonormal one-release audit; for antipodal worst cases see Nasr et al. (2023),
+"Tight auditing of differentially private machine learning".
+"""
+
+import numpy as np
+from jaxtyping import Bool
+
+from privkit.errors import InputError
+from privkit.noise import Purpose, keyed
+from privkit.transcript import Records
+
+
+def design(*, clients: int, count: int, dim: int, norm: float, num_classes: int, seed: int) -> Records:
+    """Return ``count`` canaries for each of some clients, each of length ``norm``.
+
+    Args:
+        clients: number of clients that plant canaries.
+        count: canaries per client; they fill classes ``num_classes, num_classes + 1, ...`` evenly,
+            at most ``dim`` in each.
+        dim: width of an embedding.
+        norm: length of every canary; above the clip norm, or a missing clip goes unseen.
+        num_classes: number of real classes.
+        seed: of the run; directions are public and differ by client.
+    """
+    if count < 2 or norm <= 0:
+        raise InputError(f"canaries={count} of length {norm}: plant at least 2, with a length above 0.")
+    groups = np.array_split(np.arange(count), -(-count // dim))
+    vectors, labels = [], []
+    for client in range(clients):
+        rng = keyed(seed, Purpose.CANARY_DIRECTIONS, client=client)
+        for j, group in enumerate(groups):
+            basis = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
+            vectors.append(norm * basis[: len(group)])
+            labels.append(np.full(len(group), num_classes + j, dtype=np.int64))
+    return Records(
+        vectors=np.concatenate(vectors),
+        labels=np.concatenate(labels),
+        clients=np.repeat(np.arange(clients, dtype=np.int64), count),
+    )
+
+
+def signs(canaries: Records, *, seed: int) -> Bool[np.ndarray, " K"]:
+    """Return which canaries are planted as they stand; half of each class (rounded down), at random."""
+    planted = np.zeros(len(canaries), dtype=bool)
+    for client in np.unique(canaries.clients):
+        rng = keyed(seed, Purpose.CANARY_SIGNS, client=int(client))
+        mine = np.flatnonzero(canaries.clients == client)
+        for label in np.unique(canaries.labels[mine]):
+            rows = mine[canaries.labels[mine] == label]
+            planted[rng.permutation(rows)[: len(rows) // 2]] = True
+    return planted
+
+
+def planted(canaries: Records, signs_K: Bool[np.ndarray, " K"]) -> Records:
+    """Return the canaries as they are planted: negated where their sign is false."""
+    flipped = np.where(signs_K[:, None], canaries.vectors, -canaries.vectors)
+    return Records(vectors=flipped, labels=canaries.labels, clients=canaries.clients)

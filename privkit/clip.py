@@ -1,0 +1,28 @@
+"""Clipping: what bounds one record's influence. Mechanisms use it, and so do attackers who know of it."""
+
+import numpy as np
+from jaxtyping import Float64
+
+_SMALLEST = np.finfo(np.float64).tiny
+
+
+def clip_to_ball(vectors_ND: np.ndarray, *, norm: float) -> Float64[np.ndarray, "N D"]:
+    """Return each row scaled down to an l2 norm of at most ``norm``; shorter rows stay as they are.
+
+    ``norm`` may be infinite, which clips nothing.
+
+    >>> clip_to_ball(np.array([[3.0, 4.0], [0.3, 0.4]]), norm=1.0)
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    if not norm > 0:
+        raise ValueError(f"norm={norm} must be above 0.")
+    vectors = np.asarray(vectors_ND, dtype=np.float64)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors * np.minimum(1.0, norm / np.maximum(lengths, _SMALLEST))
+
+
+def unit(vectors_ND: np.ndarray) -> Float64[np.ndarray, "N D"]:
+    """Return each row at length 1; a zero row stays zero."""
+    vectors = np.asarray(vectors_ND, dtype=np.float64)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _SMALLEST)

@@ -1,0 +1,80 @@
+"""IGPP: clip every record to a ball, average each class, add isotropic Gaussian noise.
+
+Replacing one record of a class by another of the same class moves that class's mean by at most ``2R/n_c``
+and no other mean, so noise of standard deviation ``sigma * 2R/n_c`` on every class is one Gaussian
+mechanism with noise multiplier ``sigma``, whatever the class sizes (which count as public).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from accountant.contract import Contract, Counts, DependsOn, Relation
+from accountant.events import Event, Gaussian
+from accountant.gaussian import sigma_from_epsilon
+from privkit.clip import clip_to_ball
+from privkit.defenses._base import AbstractReleaseDefense, Promise
+from privkit.defenses._means import class_means
+from privkit.embeddings import Embeddings
+from privkit.noise import Noise
+from privkit.release import Prototypes
+
+
+class Igpp(AbstractReleaseDefense):
+    """Isotropic Gaussian perturbation of class prototypes, the baseline of the VPDR paper."""
+
+    citation: ClassVar[str] = "vpdr"
+
+    epsilon: float = Field(gt=0, description="privacy loss promised for the whole run, in nats")
+    delta: float = Field(default=1e-5, gt=0, lt=1, description="probability that the promise fails")
+    clip_norm: float = Field(default=1.0, gt=0, description="R, largest l2 norm of one record's embedding")
+    hyperparameters: DependsOn = Field(
+        default=DependsOn.PUBLIC, description="what R, epsilon and the rounds were chosen from"
+    )
+
+    @property
+    def promise(self) -> Promise:
+        return Promise(self.epsilon, self.delta)
+
+    def mechanism(self, *, rounds: int) -> "GaussianMeans":
+        return GaussianMeans(
+            noise_multiplier=sigma_from_epsilon(epsilon=self.epsilon, delta=self.delta, rounds=rounds),
+            clip_norm=self.clip_norm,
+            hyperparameters=self.hyperparameters,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianMeans:
+    """Clipped class means with Gaussian noise.
+
+    Attributes:
+        noise_multiplier: noise standard deviation / (2R/n_c), no unit.
+        clip_norm: R.
+        hyperparameters: what both were chosen from.
+    """
+
+    noise_multiplier: float
+    clip_norm: float
+    hyperparameters: DependsOn
+
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> tuple[Prototypes, Event]:
+        clipped = clip_to_ball(embeddings.vectors, norm=self.clip_norm)
+        means = class_means(Embeddings(vectors=clipped, labels=embeddings.labels, encoder=embeddings.encoder))
+        std_P = self.noise_multiplier * 2.0 * self.clip_norm / means.counts
+        noisy = means.vectors + std_P[:, None] * noise.normal(means.vectors.shape)
+        payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
+        return payload, Gaussian(noise_multiplier=self.noise_multiplier, contract=self._contract(embeddings))
+
+    def _contract(self, embeddings: Embeddings) -> Contract:
+        return Contract(
+            relation=Relation.REPLACE_SAME_LABEL,
+            clip_norm=self.clip_norm,
+            encoder=embeddings.encoder,
+            assignment=DependsOn.PUBLIC,
+            counts=Counts.PUBLIC,
+            hyperparameters=self.hyperparameters,
+            fresh_noise=True,
+        )

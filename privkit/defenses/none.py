@@ -1,0 +1,31 @@
+"""No defense: the class means as they are."""
+
+from dataclasses import dataclass
+
+from accountant.contract import Contract, Counts, DependsOn
+from accountant.events import Event, NonPrivate
+from privkit.defenses._base import AbstractReleaseDefense
+from privkit.defenses._means import class_means
+from privkit.embeddings import Embeddings
+from privkit.noise import Noise
+from privkit.release import Prototypes
+
+
+class Nothing(AbstractReleaseDefense):
+    """Release every class mean without clip or noise. It promises nothing."""
+
+    def mechanism(self, *, rounds: int) -> "PlainMeans":
+        return PlainMeans()
+
+
+@dataclass(frozen=True)
+class PlainMeans:
+    """Class means and counts, exactly."""
+
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> tuple[Prototypes, Event]:
+        means = class_means(embeddings)
+        contract = Contract(encoder=embeddings.encoder, assignment=DependsOn.PUBLIC, counts=Counts.PUBLIC)
+        payload = Prototypes(
+            vectors=means.vectors.astype("float32"), labels=means.labels, counts=means.counts
+        )
+        return payload, NonPrivate(contract=contract)

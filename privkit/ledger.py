@@ -1,0 +1,104 @@
+"""The ledger: one hash-chained line per release, appended and fsynced, never rewritten.
+
+Each line holds the hash of the line before it, so a changed byte breaks the chain from there on. The
+head is anchored outside the file (in run.json), so a cut tail is detected as well. No clock is hashed:
+the same run gives the same bytes.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from privkit.atomic import canonical_json
+from privkit.errors import InputError
+
+START = hashlib.sha256(b"privkit ledger 1").hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anchor:
+    """Where a ledger ends: number of lines, number of bytes, hash of the last line."""
+
+    lines: int = 0
+    bytes: int = 0
+    head: str = START
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the anchor as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Self:
+        """Read what :meth:`to_dict` returned."""
+        return cls(**plain)
+
+
+def _hash(entry: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(entry).encode()).hexdigest()
+
+
+def chain(entries: Iterable[dict[str, Any]], anchor: Anchor) -> tuple[bytes, Anchor]:
+    """Return the lines for some entries after an anchor, and the anchor after them."""
+    lines = []
+    head = anchor.head
+    for entry in entries:
+        linked = {**entry, "previous": head}
+        head = _hash(linked)
+        lines.append(canonical_json({**linked, "hash": head}).encode() + b"\n")
+    data = b"".join(lines)
+    return data, Anchor(lines=anchor.lines + len(lines), bytes=anchor.bytes + len(data), head=head)
+
+
+def append(path: Path, entries: Iterable[dict[str, Any]], anchor: Anchor) -> Anchor:
+    """Append entries after the anchored end and fsync; what lies beyond the anchor is dropped first.
+
+    A tail beyond the anchor was written by a process that died before it could anchor it.
+    """
+    data, after = chain(entries, anchor)
+    with path.open("r+b" if path.exists() else "w+b") as handle:
+        handle.truncate(anchor.bytes)
+        handle.seek(anchor.bytes)
+        handle.write(data)
+        handle.flush()
+        os.fsync(handle.fileno())
+    return after
+
+
+def read(path: Path, anchor: Anchor) -> list[dict[str, Any]]:
+    """Return the anchored entries, each without its links; any change or cut is refused with its line."""
+    if not path.exists():
+        raise InputError(f"{path} is missing, but run.json anchors {anchor.lines} lines; restore it.")
+    data = path.read_bytes()[: anchor.bytes]
+    lines = data.splitlines()
+    if len(data) < anchor.bytes or len(lines) != anchor.lines:
+        raise InputError(
+            f"{path} was cut: it holds {len(lines)} whole lines where run.json anchors {anchor.lines}; "
+            "restore it or train again."
+        )
+    entries, head = [], START
+    for number, line in enumerate(lines, start=1):
+        entry, head = _checked(path, number, line, head)
+        entries.append(entry)
+    if head != anchor.head:
+        raise InputError(f"{path} does not end where run.json says; one of the two was changed.")
+    return entries
+
+
+def _checked(path: Path, number: int, line: bytes, previous: str) -> tuple[dict[str, Any], str]:
+    """Return one line's entry and hash, if both its links hold."""
+    try:
+        entry = json.loads(line)
+        head = entry.pop("hash")
+        sound = entry["previous"] == previous and _hash(entry) == head
+    except (ValueError, KeyError, TypeError, AttributeError):
+        sound = False
+    if not sound:
+        raise InputError(
+            f"{path} was changed: line {number} does not match its hash; restore it or train again."
+        )
+    del entry["previous"]
+    return entry, head

@@ -1,0 +1,1 @@
+"""Methods: one file each, found by its name."""

@@ -1,0 +1,73 @@
+"""FedProto (Tan et al., 2022): clients share class means; each pulls its embeddings to the global ones."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from privkit.methods._base import AbstractMethod, Batch, State, cross_entropy
+from privkit.personal import PersonalModel
+from privkit.release import Prototypes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FedProto(AbstractMethod):
+    """Federated prototype learning.
+
+    The server averages each class over the clients that hold it, unweighted: exact record counts would
+    be a second release. The loss is cross-entropy plus ``pull`` times the mean squared distance of an
+    embedding to the global prototype of its own class; a class nobody holds pulls nothing.
+    """
+
+    citation: ClassVar[str] = "fedproto"
+
+    pull: float = Field(default=0.1, ge=0, description="lambda, weight of the prototype loss")
+    predict: Literal["head", "prototype"] = Field(
+        default="head", description="classify by the local head, or by the nearest global prototype"
+    )
+
+    def start(self, *, dim: int, num_classes: int) -> State:
+        return {
+            "prototypes": np.zeros((num_classes, dim), dtype=np.float32),
+            "holders": np.zeros(num_classes, dtype=np.int64),
+        }
+
+    def merge(self, server: State, uploads: Mapping[int, Prototypes]) -> State:
+        total = np.zeros(server["prototypes"].shape)
+        holders = np.zeros_like(server["holders"])
+        for sent in uploads.values():
+            np.add.at(total, sent.labels, sent.vectors)
+            np.add.at(holders, sent.labels, 1)
+        mean = total / np.maximum(holders, 1)[:, None]
+        return {"prototypes": mean.astype(np.float32), "holders": holders}
+
+    def down(self, server: State, client: int) -> State:
+        return {"prototypes": server["prototypes"], "present": server["holders"] > 0}
+
+    def loss(
+        self, model: PersonalModel, params: "dict[str, Tensor]", batch: Batch, down: "dict[str, Tensor]"
+    ) -> "Tensor":
+        u_GBd = model.embed(params, batch.x)
+        base = cross_entropy(model.logits(params, u_GBd), batch)
+        index = batch.y.unsqueeze(-1).expand_as(u_GBd)
+        distance_GB = (u_GBd - down["prototypes"].gather(1, index)).square().mean(-1)
+        present_GB = down["present"].gather(1, batch.y)
+        return base + self.pull * (distance_GB * present_GB * batch.weight).sum(-1)
+
+    def logits(
+        self,
+        model: PersonalModel,
+        params: "dict[str, Tensor]",
+        x: "Tensor",
+        down: "dict[str, Tensor]",
+    ) -> "Tensor":
+        import torch
+
+        u_GNd = model.embed(params, x)
+        if self.predict == "head":
+            return model.logits(params, u_GNd)
+        distance_GNC = torch.cdist(u_GNd, down["prototypes"])
+        return (-distance_GNC).masked_fill(~down["present"].unsqueeze(1), float("-inf"))

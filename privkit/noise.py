@@ -1,0 +1,75 @@
+"""Where randomness comes from.
+
+A simulation must be repeatable: its draws are keyed by (seed, purpose, round, client), so the order of
+clients, batching and resumption cannot change them. A real release must not be repeatable: it draws from
+the operating system's cryptographic source. Both are float64; neither defends against attacks on the
+last bits of a floating-point sample (Mironov, 2012, "On significance of the least significant bits").
+"""
+
+import os
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float64
+
+
+class Purpose(IntEnum):
+    """What a keyed stream is for; streams of different purposes are independent."""
+
+    RELEASE = 0
+    BATCHES = 1
+    INIT = 2
+    SPLIT = 3
+    CANARY_DIRECTIONS = 4
+    CANARY_SIGNS = 5
+
+
+def keyed(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np.random.Generator:
+    """Return the generator for one purpose, round and client of a seeded run."""
+    key = (int(purpose), round, client)
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+class Noise(Protocol):
+    """A source of standard normal noise for one release."""
+
+    def normal(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
+        """Return independent standard normal numbers."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SeededNoise:
+    """Repeatable noise of one release in a simulation; call it once per release."""
+
+    generator: np.random.Generator
+
+    def normal(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
+        return self.generator.standard_normal(shape)
+
+
+@dataclass(frozen=True)
+class SecureNoise:
+    """Noise from the operating system's cryptographic generator, by the Box-Muller transform.
+
+    Source: Box and Muller (1958), "A note on the generation of random normal deviates".
+    """
+
+    def normal(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
+        size = int(np.prod(shape))
+        pairs = (size + 1) // 2
+        raw = np.frombuffer(os.urandom(16 * pairs), dtype="<u8").reshape(2, pairs)
+        uniform = ((raw >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        radius, angle = np.sqrt(-2.0 * np.log(uniform[0])), 2.0 * np.pi * uniform[1]
+        both = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+        return both[:size].reshape(shape)
+
+
+@dataclass(frozen=True)
+class NoNoise:
+    """Zeros, so that a mechanism's own clip and mean can be looked at before its noise."""
+
+    def normal(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
+        return np.zeros(shape)

@@ -1,0 +1,179 @@
+"""What left a client: a payload, and the event that says what it cost.
+
+Both are born in the same call, ``privatize(embeddings, noise) -> (payload, event)``, so they cannot
+disagree. Payloads are read-only arrays; no autograd graph and no private value hangs on to them.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from accountant import check
+from accountant.events import Event
+from privkit.errors import InputError
+
+
+def frozen(name: str, array: object, *, ndim: int, kinds: str) -> np.ndarray:
+    """Return a read-only C-ordered copy; a wrong rank, kind or a non-finite value is refused by name."""
+    value = np.array(array, order="C", copy=True)
+    if value.ndim != ndim or value.dtype.kind not in kinds:
+        raise InputError(
+            f"{name} has shape {value.shape} and type {value.dtype}; give {ndim} axes of "
+            f"{'numbers' if 'f' in kinds else 'whole numbers'}."
+        )
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        where = np.argwhere(~np.isfinite(value))[0].tolist()
+        raise InputError(f"{name}{where} is {value[tuple(where)]}; only finite numbers can be released.")
+    value.setflags(write=False)
+    return value
+
+
+class Payload(ABC):
+    """The values that left a client."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return the named arrays that were sent, and nothing else."""
+
+    @classmethod
+    @abstractmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Self:
+        """Read what :meth:`tensors` returned."""
+
+    @property
+    def nbytes(self) -> int:
+        """Return the number of bytes sent."""
+        return sum(array.nbytes for array in self.tensors().values())
+
+    def digest(self) -> str:
+        """Return the sha256 of everything sent, in hexadecimal."""
+        state = hashlib.sha256(self.kind.encode())
+        for name, array in sorted(self.tensors().items()):
+            state.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+            state.update(np.ascontiguousarray(array).tobytes())
+        return state.hexdigest()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prototypes(Payload):
+    """One vector per class (or per cluster of a class).
+
+    Attributes:
+        vectors: floats of shape [P, d].
+        labels: class of each vector, whole numbers of shape [P].
+        counts: records behind each vector, shape [P], each at least 1; ``None`` when not sent.
+    """
+
+    kind: ClassVar[str] = "prototypes"
+    vectors: np.ndarray
+    labels: np.ndarray
+    counts: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vectors", frozen("vectors", self.vectors, ndim=2, kinds="f"))
+        labels = frozen("labels", np.asarray(self.labels, dtype=np.int64), ndim=1, kinds="iu")
+        object.__setattr__(self, "labels", labels)
+        if len(labels) != len(self.vectors):
+            raise InputError(
+                f"{len(labels)} labels for {len(self.vectors)} vectors; give one label per vector."
+            )
+        if self.counts is not None:
+            counts = frozen("counts", np.asarray(self.counts, dtype=np.int64), ndim=1, kinds="iu")
+            if counts.shape != labels.shape or (counts < 1).any():
+                raise InputError(f"counts={counts.tolist()}: give one count of at least 1 per vector.")
+            object.__setattr__(self, "counts", counts)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        named = {"vectors": self.vectors, "labels": self.labels}
+        return named if self.counts is None else {**named, "counts": self.counts}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Self:
+        return cls(vectors=tensors["vectors"], labels=tensors["labels"], counts=tensors.get("counts"))
+
+    def only(self, keep_P: np.ndarray) -> Self:
+        """Return the prototypes that a boolean mask of shape [P] keeps."""
+        counts = None if self.counts is None else self.counts[keep_P]
+        return type(self)(vectors=self.vectors[keep_P], labels=self.labels[keep_P], counts=counts)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Head(Payload):
+    """A classifier head: one row of weights per class, shape [K, d]."""
+
+    kind: ClassVar[str] = "head"
+    weights: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", frozen("weights", self.weights, ndim=2, kinds="f"))
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        return {"weights": self.weights}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Self:
+        return cls(weights=tensors["weights"])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Update(Payload):
+    """Named model tensors of one client: its gradient, its optimiser's step, or its weights.
+
+    Attributes:
+        named: floats of any shape, by parameter name.
+        means: what the numbers are: ``gradient``, ``delta`` or ``weights``.
+    """
+
+    kind: ClassVar[str] = "update"
+    named: Mapping[str, np.ndarray]
+    means: str
+
+    def __post_init__(self) -> None:
+        if self.means not in ("gradient", "delta", "weights"):
+            raise InputError(f"means={self.means!r}; say gradient, delta or weights.")
+        if not self.named:
+            raise InputError("an update needs at least one tensor; named is empty.")
+        arrays = {
+            name: frozen(name, array, ndim=np.ndim(array), kinds="f") for name, array in self.named.items()
+        }
+        object.__setattr__(self, "named", arrays)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        return {f"{self.means}.{name}": array for name, array in self.named.items()}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Self:
+        split = {name.partition(".")[::2]: array for name, array in tensors.items()}
+        means = {m for m, _ in split}
+        if len(means) != 1:
+            raise InputError(f"an update holds {sorted(means)}; one kind of tensor per update.")
+        return cls(named={name: array for (_, name), array in split.items()}, means=means.pop())
+
+
+PAYLOADS: dict[str, type[Payload]] = {kind.kind: kind for kind in (Prototypes, Head, Update)}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release:
+    """One message from one client in one round.
+
+    Attributes:
+        round: communication round, from 0.
+        client: sender, from 0.
+        payload: what left.
+        event: what it cost.
+    """
+
+    round: int
+    client: int
+    payload: Payload
+    event: Event
+
+    def __post_init__(self) -> None:
+        check.non_negative(round=self.round, client=self.client)

@@ -1,0 +1,63 @@
+"""Local training of every client of a batch at once."""
+
+import torch
+from torch import Tensor
+
+from privkit.methods._base import AbstractMethod, Batch
+from privkit.personal import PersonalModel
+from privkit.train.cohort import Cohort
+from privkit.train.optimizer import StackedAdamW
+
+
+def train_round(
+    round: int,
+    *,
+    method: AbstractMethod,
+    model: PersonalModel,
+    cohort: Cohort,
+    params: dict[str, Tensor],
+    optimizer: StackedAdamW,
+    down: dict[str, Tensor],
+) -> None:
+    """Train every client for one round, in place.
+
+    Clients own disjoint slices, so the gradient of the summed loss is every client's own gradient.
+    """
+    setup = method.training
+    rows, weights, active = cohort.batches(round, epochs=setup.epochs, size=setup.batch_size)
+    for step, k in enumerate(active.tolist()):
+        batch = _batch(cohort, rows[step, :k], weights[step, :k])
+        live = {name: p[:k].detach().requires_grad_(True) for name, p in params.items()}
+        loss = method.loss(model, live, batch, {name: d[:k] for name, d in down.items()})
+        found = torch.autograd.grad(loss.sum(), list(live.values()), allow_unused=True)
+        gradients = {name: g for name, g in zip(live, found, strict=True) if g is not None}
+        optimizer.step(
+            params,
+            gradients,
+            active=k,
+            learning_rate=setup.learning_rate,
+            weight_decay=setup.weight_decay,
+        )
+
+
+def _batch(cohort: Cohort, rows_kB: Tensor, weight_kB: Tensor) -> Batch:
+    clients = torch.arange(len(rows_kB), device=rows_kB.device).unsqueeze(1)
+    return Batch(x=cohort.x[clients, rows_kB], y=cohort.y[clients, rows_kB], weight=weight_kB)
+
+
+@torch.no_grad()
+def accuracy(
+    *,
+    method: AbstractMethod,
+    model: PersonalModel,
+    cohort: Cohort,
+    params: dict[str, Tensor],
+    down: dict[str, Tensor],
+) -> list[float]:
+    """Return each client's share of its own test records that are classified right, in stacked order."""
+    predicted = method.logits(model, params, cohort.x_test, down).argmax(-1)
+    real = torch.arange(predicted.shape[1], device=predicted.device) < torch.as_tensor(
+        cohort.n_test, device=predicted.device
+    ).unsqueeze(1)
+    right = ((predicted == cohort.y_test) & real).sum(1).cpu().numpy()
+    return (right / cohort.n_test).tolist()

@@ -1,0 +1,264 @@
+"""The training loop: the only one, with no method's and no defense's name in it.
+
+Order of a round, as in the papers: every client embeds its records and releases; the server merges and
+answers; every client trains; every client is tested. All runs of a batch go through it together.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from privkit import atomic, canary
+from privkit.config import Study
+from privkit.defenses._base import Mechanism
+from privkit.embeddings import Embeddings
+from privkit.errors import InputError
+from privkit.methods._base import State
+from privkit.noise import NoNoise, Purpose, SeededNoise, keyed
+from privkit.release import Prototypes, Release
+from privkit.store import Run
+from privkit.train import study as studies
+from privkit.train.cohort import Client, Cohort
+from privkit.train.local import accuracy, train_round
+from privkit.train.metrics import write_metrics
+from privkit.train.optimizer import StackedAdamW
+from privkit.train.server import AbstractServer, HonestServer
+from privkit.transcript import Records
+
+Progress = Callable[[str, int, int], None]
+
+
+def device_named(name: str) -> torch.device:
+    """Return the device for ``auto`` (CUDA when there), ``cpu``, ``cuda`` or ``cuda:1``."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"device {name!r} is unknown; use auto, cpu or cuda.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError("device cuda was asked for, but torch sees no CUDA device; use --device auto.")
+    return device
+
+
+def train(
+    study: Study,
+    root: Path,
+    *,
+    device: str = "auto",
+    server: AbstractServer | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> list[Path]:
+    """Train every run of a study that is not complete yet, and return all of their folders.
+
+    Args:
+        study: what to run.
+        root: folder for the runs; what is complete there is left alone, what was begun is resumed.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        server: who merges and answers; the honest server by default.
+        progress: called with a stage's name, how much of it is done, and of how much.
+
+    Raises:
+        InputError: a run there was created from another configuration, data or seed.
+    """
+    todo = studies.plans(study)
+    encoded = _encode(todo, progress)
+    for plan in todo:
+        if (root / plan.name / "run.json").exists():
+            Run(root / plan.name).refuse_change(studies.info(plan, encoded[_source(plan)]))
+    for batch in studies.batches(root, todo):
+        data = encoded[_source(batch[0])]
+        names = [plan.name for plan in batch]
+        runs = [studies.open_run(root, plan, data, names) for plan in batch]
+        _Batch(batch, runs, data, device_named(device), server or HonestServer()).train(progress)
+    return [root / plan.name for plan in todo]
+
+
+def _source(plan: studies.Plan) -> str:
+    """Return what decides a plan's features."""
+    return atomic.canonical_json([plan.config.data.settings(), plan.config.encoder.settings()])
+
+
+def _encode(todo: list[studies.Plan], progress: Progress) -> dict[str, studies.Encoded]:
+    """Return the features of every data set that some plans use, each encoded once."""
+    configs = {_source(plan): plan.config for plan in todo}
+    encoded = {}
+    for done, (source, config) in enumerate(configs.items()):
+        progress("encode", done, len(configs))
+        encoded[source] = studies.encode(config)
+    progress("encode", len(configs), len(configs))
+    return encoded
+
+
+class _Batch:
+    """Runs trained together: their stacked parameters, and one server state per run."""
+
+    def __init__(
+        self,
+        plans: list[studies.Plan],
+        runs: list[Run],
+        data: studies.Encoded,
+        device: torch.device,
+        server: AbstractServer,
+    ) -> None:
+        self.plans, self.runs, self.data, self.server = plans, runs, data, server
+        self.config = plans[0].config
+        self.cohort = Cohort.stack(_clients(plans, data), device)
+        self.mechanisms = [p.config.defense.mechanism(rounds=p.config.rounds) for p in plans]
+        self.planted = [_planted(run) for run in runs]
+        self.device = device
+        self._start()
+
+    def _start(self) -> None:
+        d, c = self.data.x[0].shape[1], self.data.num_classes
+        own = [self.config.model.start(dim=d, num_classes=c, seed=cl.seed) for cl in self.cohort.clients]
+        self.params = {n: self._tensor(np.stack([o[n] for o in own])) for n in own[0]}
+        self.optimizer = StackedAdamW.start(self.params)
+        self.states = [p.config.method.start(dim=d, num_classes=c) for p in self.plans]
+        self.rows: list[list[dict[str, float | int]]] = [[] for _ in self.plans]
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+    def train(self, progress: Progress) -> None:
+        """Train from the last round that every run has, to the end."""
+        start = min(run.completed for run in self.runs)
+        if start:
+            self._load(start)
+        began = time.perf_counter()
+        for round in range(start, self.config.rounds):
+            progress("train", round, self.config.rounds)
+            self._round(round)
+        progress("train", self.config.rounds, self.config.rounds)
+        self._write_timing(time.perf_counter() - began, self.config.rounds - start)
+
+    def _round(self, round: int) -> None:
+        released = self._release(round)
+        for r, plan in enumerate(self.plans):
+            uploads = {x.client: _without_canaries(x.payload, self.data.num_classes) for x, _ in released[r]}
+            self.states[r] = self.server.merge(plan.config.method, self.states[r], uploads)
+        down = self._down()
+        shared = {"method": self.config.method, "model": self.config.model, "cohort": self.cohort}
+        train_round(round, **shared, params=self.params, optimizer=self.optimizer, down=down)
+        scores = accuracy(**shared, params=self.params, down=down)
+        for client, score in zip(self.cohort.clients, scores, strict=True):
+            self.rows[client.run].append({"round": round, "client": client.index, "accuracy": score})
+        self._commit(round, released)
+
+    def _release(self, round: int) -> list[list[tuple[Release, np.ndarray]]]:
+        """Return each run's releases of this round, each with its prototypes before noise."""
+        released: list[list[tuple[Release, np.ndarray]]] = [[] for _ in self.plans]
+        if not self.config.method.uploads:
+            return released
+        with torch.no_grad():
+            embedded = self.config.model.embed(self.params, self.cohort.x).double().cpu().numpy()
+        for g, client in enumerate(self.cohort.clients):
+            embeddings = Embeddings(
+                vectors=embedded[g, : len(client.y)],
+                labels=client.y,
+                encoder=self.config.model.encoder_depends_on,
+            )
+            planted = self.planted[client.run]
+            if planted is not None:
+                mine = planted.of(client.index)
+                embeddings = embeddings.with_records(mine.vectors, mine.labels)
+            released[client.run].append(_one_release(self.mechanisms[client.run], embeddings, client, round))
+        return [sorted(found, key=lambda pair: pair[0].client) for found in released]
+
+    def _down(self) -> dict[str, Tensor]:
+        """Return what each client gets, stacked."""
+        sent = [
+            self.server.down(self.plans[c.run].config.method, self.states[c.run], c.index)
+            for c in self.cohort.clients
+        ]
+        return {name: self._tensor(np.stack([s[name] for s in sent])) for name in sent[0]}
+
+    # ------------------------------------------------------------------ state
+
+    def _commit(self, round: int, released: list[list[tuple[Release, np.ndarray]]]) -> None:
+        for r, run in enumerate(self.runs):
+            write_metrics(run.path, self.rows[r], self.data.names)
+            run.commit(
+                round,
+                [release for release, _ in released[r]],
+                clean={release.client: clean for release, clean in released[r]},
+                state=self._state(r),
+            )
+
+    def _state(self, r: int) -> State:
+        mine = [g for g, c in enumerate(self.cohort.clients) if c.run == r]
+        order = torch.tensor(sorted(mine, key=lambda g: self.cohort.clients[g].index))
+        named: State = {f"server.{k}": v for k, v in self.states[r].items()}
+        for prefix, tensors in self._stacked().items():
+            named |= {f"{prefix}.{k}": v[order].cpu().numpy() for k, v in tensors.items()}
+        for key in ("round", "client", "accuracy"):
+            named[f"metrics.{key}"] = np.array([row[key] for row in self.rows[r]])
+        return named
+
+    def _stacked(self) -> dict[str, dict[str, Tensor]]:
+        """Return every tensor with a client axis, by what it is."""
+        memory = self.optimizer
+        return {
+            "params": self.params,
+            "first": memory.first,
+            "second": memory.second,
+            "steps": {"all": memory.steps},
+        }
+
+    def _load(self, round: int) -> None:
+        saved = [run.state(round) for run in self.runs]
+        for prefix, tensors in self._stacked().items():
+            for name, tensor in tensors.items():
+                for g, client in enumerate(self.cohort.clients):
+                    tensor[g] = self._tensor(saved[client.run][f"{prefix}.{name}"])[client.index]
+        for r, named in enumerate(saved):
+            self.states[r] = {
+                k.removeprefix("server."): v for k, v in named.items() if k.startswith("server.")
+            }
+            keys = ("round", "client", "accuracy")
+            columns = zip(*(named[f"metrics.{key}"].tolist() for key in keys), strict=True)
+            self.rows[r] = [dict(zip(keys, row, strict=True)) for row in columns]
+
+    def _write_timing(self, seconds: float, rounds: int) -> None:
+        """Write how long training took; times are no part of what a resumed run must repeat."""
+        for run in self.runs:
+            spent = {"seconds": seconds, "rounds": rounds, "runs_in_batch": len(self.runs)}
+            atomic.write_json(run.path / "timing.json", spent)
+
+
+def _one_release(
+    mechanism: Mechanism, embeddings: Embeddings, client: Client, round: int
+) -> tuple[Release, np.ndarray]:
+    generator = keyed(client.seed, Purpose.RELEASE, round=round, client=client.index)
+    payload, event = mechanism.privatize(embeddings, SeededNoise(generator))
+    clean, _ = mechanism.privatize(embeddings, NoNoise())
+    return Release(round=round, client=client.index, payload=payload, event=event), clean.vectors
+
+
+def _clients(plans: list[studies.Plan], data: studies.Encoded) -> list[Client]:
+    return [
+        Client(
+            run=r,
+            index=m,
+            seed=plan.seed,
+            x=data.x[m][split.members],
+            y=data.y[m][split.members],
+            x_test=data.x[m][split.test],
+            y_test=data.y[m][split.test],
+        )
+        for r, plan in enumerate(plans)
+        for m, split in enumerate(studies.parts(plan, data))
+    ]
+
+
+def _planted(run: Run) -> Records | None:
+    canaries = run.records("canaries")
+    return None if canaries is None else canary.planted(canaries, run.truth().canary_signs)
+
+
+def _without_canaries(payload: Prototypes, num_classes: int) -> Prototypes:
+    return payload.only(payload.labels < num_classes)

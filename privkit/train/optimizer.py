@@ -1,0 +1,63 @@
+"""AdamW on stacked parameters, each client with its own step count.
+
+torch's AdamW keeps one step count per tensor. Clients of different sizes take different numbers of
+steps, so a stacked tensor needs one per slice; and clients that have run out of batches must stay as
+they are, which a prefix of the client axis expresses when clients are sorted by their number of steps.
+
+Source: Loshchilov and Hutter (2019), "Decoupled weight decay regularization", Algorithm 2.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
+
+
+@dataclass(eq=False)
+class StackedAdamW:
+    """The optimiser's memory.
+
+    Attributes:
+        first, second: running moments by parameter name, each shaped as the parameter, [G, ...].
+        steps: steps taken by each client, shape [G].
+    """
+
+    first: dict[str, Tensor]
+    second: dict[str, Tensor]
+    steps: Tensor
+
+    @classmethod
+    def start(cls, params: dict[str, Tensor]) -> "StackedAdamW":
+        """Return the memory of an optimiser that has taken no step."""
+        clients = next(iter(params.values())).shape[0]
+        device = next(iter(params.values())).device
+        return cls(
+            first={name: torch.zeros_like(p) for name, p in params.items()},
+            second={name: torch.zeros_like(p) for name, p in params.items()},
+            steps=torch.zeros(clients, dtype=torch.int64, device=device),
+        )
+
+    @torch.no_grad()
+    def step(
+        self,
+        params: dict[str, Tensor],
+        gradients: dict[str, Tensor],
+        *,
+        active: int,
+        learning_rate: float,
+        weight_decay: float,
+    ) -> None:
+        """Update the first ``active`` clients in place."""
+        self.steps[:active] += 1
+        steps = self.steps[:active].to(torch.float64)
+        for name, gradient in gradients.items():
+            p, m, v = params[name][:active], self.first[name][:active], self.second[name][:active]
+            shape = (active,) + (1,) * (p.ndim - 1)
+            correct1 = (1 - BETA1**steps).to(p.dtype).view(shape)
+            correct2 = (1 - BETA2**steps).to(p.dtype).view(shape)
+            p.mul_(1 - learning_rate * weight_decay)
+            m.lerp_(gradient, 1 - BETA1)
+            v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+            p.sub_(learning_rate * (m / correct1) / ((v / correct2).sqrt() + TINY))

@@ -1,0 +1,185 @@
+"""From a study to run directories: which runs there are, and which are trained together.
+
+Runs that differ in nothing but defense and seed share every tensor operation, so they are trained as one
+batch. Stacked arithmetic may differ in the last bits from one batch composition to another; a run
+therefore remembers its batch, and a resumed run is trained in the same one: same bytes after any kill.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from privkit import canary
+from privkit.atomic import canonical_json
+from privkit.config import RunConfig, Study
+from privkit.data._split import Parts, divide
+from privkit.models._cache import features, sha256_of
+from privkit.store import Run, RunInfo
+from privkit.transcript import Records
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """One run to be trained: its configuration, its seed and where it goes (a path below the study)."""
+
+    name: str
+    cell: str
+    seed: int
+    config: RunConfig
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Encoded:
+    """A data set under a frozen encoder, one entry per domain."""
+
+    names: tuple[str, ...]
+    x: tuple[np.ndarray, ...]
+    y: tuple[np.ndarray, ...]
+    num_classes: int
+    hashes: dict[str, str]
+
+
+def plans(study: Study) -> list[Plan]:
+    """Return every run of a study; a study of one cell and one seed is a single run, named ``.``."""
+    single = len(study.cells) == 1 and study.seeds == 1
+    return [
+        Plan(name="." if single else f"{cell}/seed-{seed}", cell=cell, seed=seed, config=config)
+        for cell, config in study.cells.items()
+        for seed in range(study.seeds)
+    ]
+
+
+def encode(config: RunConfig) -> Encoded:
+    """Return the configuration's data under its encoder, from the feature cache where possible."""
+    domains = config.data.load()
+    x = tuple(features(config.encoder, domain.images) for domain in domains)
+    hashes = {f"images.{d.name}": sha256_of(d.images) for d in domains}
+    hashes |= {f"labels.{d.name}": sha256_of(d.labels) for d in domains}
+    hashes |= {f"features.{d.name}": sha256_of(f) for d, f in zip(domains, x, strict=True)}
+    return Encoded(
+        names=tuple(domain.name for domain in domains),
+        x=x,
+        y=tuple(domain.labels for domain in domains),
+        num_classes=config.data.num_classes,
+        hashes={**hashes, "encoder": config.encoder.fingerprint},
+    )
+
+
+def parts(plan: Plan, data: Encoded) -> list[Parts]:
+    """Return the run's split of every domain."""
+    split = plan.config.split
+    return [
+        divide(
+            y,
+            num_classes=data.num_classes,
+            pool=split.pool,
+            reference=split.reference,
+            test=split.test,
+            seed=plan.seed,
+            client=m,
+            name=data.names[m],
+        )
+        for m, y in enumerate(data.y)
+    ]
+
+
+def canaries(plan: Plan, data: Encoded) -> Records | None:
+    """Return the canaries that the run plants, without their signs."""
+    wanted = plan.config.canaries
+    if not wanted.count or not plan.config.method.uploads:
+        return None
+    return canary.design(
+        clients=len(data.names),
+        count=wanted.count,
+        dim=data.x[0].shape[1],
+        norm=wanted.norm,
+        num_classes=data.num_classes,
+        seed=plan.seed,
+    )
+
+
+def info(plan: Plan, data: Encoded) -> RunInfo:
+    """Return what the plan's run is created with, and compared with when it is resumed."""
+    promise = plan.config.defense.promise if plan.config.method.uploads else None
+    return RunInfo(
+        cell=plan.cell,
+        seed=plan.seed,
+        rounds=plan.config.rounds,
+        clients=data.names,
+        num_classes=data.num_classes,
+        dim=data.x[0].shape[1],
+        promise=promise and promise._asdict(),
+        config=json.loads(canonical_json(plan.config.settings())),
+        data=data.hashes,
+        versions={name: version(name) for name in ("privkit-audit", "numpy", "torch", "scipy")},
+    )
+
+
+def open_run(root: Path, plan: Plan, data: Encoded, batch: Iterable[str]) -> Run:
+    """Return the plan's run directory, created with its questions and answers if it is not there."""
+    run = Run.create(root / plan.name, info(plan, data), batch=tuple(batch))
+    if run.completed == 0:
+        _write_questions(run, plan, data)
+    return run
+
+
+def _write_questions(run: Run, plan: Plan, data: Encoded) -> None:
+    split = parts(plan, data)
+    planted = canaries(plan, data)
+    pool = [_records(data, m, np.concatenate([p.members, p.non_members])) for m, p in enumerate(split)]
+    shuffles = [np.argsort(np.concatenate([p.members, p.non_members])) for p in split]
+    members = [np.arange(len(order)) < len(p.members) for order, p in zip(shuffles, split, strict=True)]
+    run.write_questions(
+        records=_joined([r.where(o) for r, o in zip(pool, shuffles, strict=True)]),
+        reference=_joined([_records(data, m, p.reference) for m, p in enumerate(split)]),
+        canaries=planted,
+    )
+    run.write_answers(
+        members=np.concatenate([m[o] for m, o in zip(members, shuffles, strict=True)]),
+        canary_signs=canary.signs(planted, seed=plan.seed) if planted else np.zeros(0, dtype=bool),
+    )
+
+
+def _records(data: Encoded, m: int, rows: np.ndarray) -> Records:
+    return Records(
+        vectors=data.x[m][rows], labels=data.y[m][rows], clients=np.full(len(rows), m, dtype=np.int64)
+    )
+
+
+def _joined(parts: list[Records]) -> Records:
+    return Records(
+        vectors=np.concatenate([p.vectors for p in parts]),
+        labels=np.concatenate([p.labels for p in parts]),
+        clients=np.concatenate([p.clients for p in parts]),
+    )
+
+
+def batches(root: Path, todo: list[Plan]) -> list[list[Plan]]:
+    """Return the plans that still need training, grouped into the batches they are trained in.
+
+    A run that was begun stays in the batch it was begun in, its finished siblings included. Runs that
+    were not begun form one batch per group of equal configurations but for defense and seed.
+    """
+    by_name = {plan.name: plan for plan in todo}
+    begun = {p.name: Run(root / p.name) for p in todo if (root / p.name / "run.json").exists()}
+    groups: dict[tuple[str, ...], list[Plan]] = {}
+    for name, run in begun.items():
+        key = tuple(run.batch)
+        if not run.complete and key not in groups:
+            groups[key] = [by_name[sibling] for sibling in key if sibling in by_name] or [by_name[name]]
+    placed = {plan.name for group in groups.values() for plan in group} | set(begun)
+    fresh: dict[str, list[Plan]] = {}
+    for plan in todo:
+        if plan.name not in placed:
+            fresh.setdefault(_shared(plan.config), []).append(plan)
+    return [*groups.values(), *fresh.values()]
+
+
+def _shared(config: RunConfig) -> str:
+    """Return what must be equal for two runs to be trained as one batch."""
+    settings = config.settings()
+    return canonical_json({key: settings[key] for key in ("data", "encoder", "model", "method", "rounds")})

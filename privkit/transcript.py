@@ -1,0 +1,97 @@
+"""Everything that left the clients of a run, in order. Attacks and accountants read this and nothing else."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int64
+
+from accountant.events import Composed, Event
+from privkit.errors import InputError
+from privkit.release import Prototypes, Release
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Records:
+    """Labelled vectors, each belonging to one client's domain.
+
+    Attributes:
+        vectors: under the encoder that is public, shape [N, d].
+        labels: class of each, shape [N].
+        clients: whose domain each comes from, shape [N].
+    """
+
+    vectors: Float[np.ndarray, "N d"]
+    labels: Int64[np.ndarray, " N"]
+    clients: Int64[np.ndarray, " N"]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def of(self, client: int) -> "Records":
+        """Return the records of one client's domain."""
+        return self.where(self.clients == client)
+
+    def where(self, keep_N: np.ndarray) -> "Records":
+        """Return the records that a mask or an index of shape [N] keeps."""
+        return Records(vectors=self.vectors[keep_N], labels=self.labels[keep_N], clients=self.clients[keep_N])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ServerView:
+    """All that an honest-but-curious server has.
+
+    Attributes:
+        releases: every message, with the public parameters of its mechanism (its event).
+        reference: records of the same populations that the attacker owns; members of no client.
+            ``None`` when it owns none.
+    """
+
+    releases: tuple[Release, ...]
+    reference: Records | None = None
+
+    def prototypes(self, *, client: int, label: int) -> list[tuple[Release, int]]:
+        """Return, in round order, each release of a client that holds this label, and the row it is in."""
+        found = []
+        for release in self.releases:
+            if release.client == client and isinstance(release.payload, Prototypes):
+                rows = np.flatnonzero(release.payload.labels == label)
+                found.extend((release, int(row)) for row in rows)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Transcript:
+    """The releases of one run."""
+
+    releases: tuple[Release, ...]
+
+    @classmethod
+    def of(cls, releases: Iterable[Release]) -> "Transcript":
+        """Return a transcript in (round, client) order; the same pair twice is refused."""
+        ordered = sorted(releases, key=lambda r: (r.round, r.client))
+        keys = [(r.round, r.client) for r in ordered]
+        twice = next((a for a, b in itertools.pairwise(keys) if a == b), None)
+        if twice:
+            raise InputError(
+                f"client {twice[1]} has two releases in round {twice[0]}; send one message a round."
+            )
+        return cls(tuple(ordered))
+
+    @property
+    def clients(self) -> list[int]:
+        """Return the clients that sent anything."""
+        return sorted({r.client for r in self.releases})
+
+    def cost(self, client: int) -> Event:
+        """Return everything one client released, as one event."""
+        return Composed(events=tuple(r.event for r in self.releases if r.client == client))
+
+    def nbytes(self, client: int) -> int:
+        """Return how many bytes one client sent over the whole run."""
+        return sum(r.payload.nbytes for r in self.releases if r.client == client)
+
+    def seen_by_server(self, reference: Records | None = None) -> ServerView:
+        """Return what a server has seen, with the records it is assumed to own."""
+        return ServerView(releases=self.releases, reference=reference)
