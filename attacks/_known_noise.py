@@ -50,7 +50,8 @@ def averaged(view: ServerView, *, client: int, label: int, drifts: bool) -> Aver
 
     Args:
         view: what the server saw.
-        client, label: whose prototypes.
+        client: whose prototypes.
+        label: of which class.
         drifts: whether the mean itself may move from round to round because a private encoder is
             trained. The first round, whose weights are public, then counts as it is, and a later one
             is trusted less the further it has moved beyond what its noise explains.

@@ -26,7 +26,6 @@ from attacks.membership._groups import by_client_and_class
 from privkit.clip import clip_to_ball
 from privkit.transcript import Records, ServerView
 
-
 _FOLDS = 5
 
 

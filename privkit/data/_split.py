@@ -42,7 +42,9 @@ def divide(
     Args:
         labels: class of each record.
         num_classes: classes the data set has.
-        pool, reference, test: shares of each class, adding up to at most 1; the pool is halved.
+        pool: share of each class that is halved into members and non-members.
+        reference: share that the attacker owns.
+        test: share for accuracy; the three add up to at most 1.
         seed: of the run; every seed splits anew.
         client: number of the domain.
         name: of the domain, for messages.
@@ -51,7 +53,9 @@ def divide(
         InputError: the domain has a single class, or a class too small to have a member.
     """
     if len(np.unique(labels)) < 2:
-        raise InputError(f"domain {name} has records of {len(np.unique(labels))} class; give at least two classes.")
+        raise InputError(
+            f"domain {name} has records of {len(np.unique(labels))} class; give at least two classes."
+        )
     rng = keyed(seed, Purpose.SPLIT, client=client)
     chosen: dict[str, list[np.ndarray]] = {k: [] for k in ("members", "non_members", "reference", "test")}
     for label in range(num_classes):

@@ -1,0 +1,33 @@
+# Everything sets itself up: python3 with venv and pip is all that is needed.
+PY := .venv/bin/python
+RUN := .venv/bin/privkit
+STAMP := .venv/.installed
+
+.PHONY: setup audit test lint bench clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(PY) || python3 -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+audit: setup
+	$(RUN) train configs/demo.yaml --out runs/demo
+	$(RUN) audit --run runs/demo
+
+test: setup
+	$(PY) -m pytest
+
+lint: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/pyright --pythonpath $(PY)
+	.venv/bin/lint-imports
+
+bench: setup
+	OMP_NUM_THREADS=1 $(PY) -m benchmarks
+
+clean:
+	rm -rf .venv runs build dist

@@ -1,0 +1,1 @@
+"""privkit's attacks: what can be taken from a release, and how sure we are of each number."""

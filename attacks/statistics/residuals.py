@@ -1,0 +1,47 @@
+"""Is the noise what was claimed? The white-box check of an auditor who holds the vectors before noise."""
+
+import numpy as np
+from jaxtyping import Float
+from scipy import special
+
+from accountant import check
+
+
+def scale_ratio(standardised_D: Float[np.ndarray, " D"]) -> float:
+    """Return the standard deviation of the noise over that claimed.
+
+    Args:
+        standardised_D: (released - clean) / claimed standard deviation, per coordinate, at least one.
+    """
+    if not len(standardised_D):
+        raise ValueError("no residuals: give at least one released coordinate with its clean value.")
+    return float(np.sqrt(np.mean(np.square(standardised_D, dtype=np.float64))))
+
+
+def scale_p_value(standardised_D: Float[np.ndarray, " D"]) -> float:
+    """Return the one-sided p-value of "the noise is at least as large as claimed".
+
+    Exact for independent Gaussian noise (chi-square with D degrees of freedom); blind to a missing clip
+    and to noise that is reused.
+    """
+    coordinates = len(standardised_D)
+    squares = coordinates * scale_ratio(standardised_D) ** 2
+    return float(special.gammainc(coordinates / 2, squares / 2))
+
+
+def scale_power(coordinates: int, *, significance: float, ratio: float = 0.5) -> float:
+    """Return the probability that :func:`scale_p_value` falls below a level if the noise is too small.
+
+    Args:
+        coordinates: residual coordinates, D.
+        significance: level of the test, in (0, 1).
+        ratio: true standard deviation / claimed one, in (0, 1].
+
+    >>> round(scale_power(34, significance=0.001), 2)
+    0.99
+    """
+    check.count(coordinates=coordinates)
+    check.open_unit(significance=significance)
+    check.positive(ratio=ratio)
+    critical = special.gammaincinv(coordinates / 2, significance)
+    return float(special.gammainc(coordinates / 2, critical / ratio**2))

@@ -1,0 +1,78 @@
+"""What it cost: accuracy, bytes and time."""
+
+import numpy as np
+
+from attacks.statistics.seeds import OverSeeds, over_seeds
+from privkit import atomic
+from privkit.audit.cells import Cell
+from privkit.store import Run
+from reports.findings import Cost
+
+
+def cost(cell: Cell, controls: dict[str, float]) -> Cost:
+    """Return the cost of a cell; ``controls`` maps a model to the accuracy of local training alone."""
+    last = [_last_round(run) for run in cell.runs]
+    means = [float(np.mean(list(by_domain.values()))) for by_domain in last if by_domain]
+    accuracy = over_seeds(means) if means else None
+    control = controls.get(model_key(cell))
+    return Cost(
+        accuracy=accuracy,
+        by_domain=_mean_by_domain(last),
+        against_local=_difference(accuracy, control),
+        bytes_per_round=float(np.mean([_bytes_per_round(run) for run in cell.runs])),
+        seconds=_seconds(cell),
+    )
+
+
+def controls(cells: list[Cell]) -> dict[str, float]:
+    """Return, for each model that a cell trains without releasing anything, its accuracy."""
+    found = {}
+    for cell in cells:
+        accuracy = cost(cell, {}).accuracy
+        if accuracy is not None and accuracy.mean is not None and not cell.first.entries():
+            found[model_key(cell)] = accuracy.mean
+    return found
+
+
+def model_key(cell: Cell) -> str:
+    """Return what two cells must share for their accuracies to be comparable: data, encoder and model."""
+    config = cell.first.info.config
+    return atomic.canonical_json([config.get(part) for part in ("data", "encoder", "model", "split")])
+
+
+def _last_round(run: Run) -> dict[str, float]:
+    import pyarrow.parquet as pq
+
+    path = run.path / "metrics.parquet"
+    if not path.exists():
+        return {}
+    rows = pq.read_table(path).to_pylist()
+    last = max(row["round"] for row in rows)
+    return {row["domain"]: row["accuracy"] for row in rows if row["round"] == last}
+
+
+def _mean_by_domain(runs: list[dict[str, float]]) -> dict[str, float]:
+    domains = runs[0] if runs else {}
+    return {name: float(np.mean([run[name] for run in runs if name in run])) for name in domains}
+
+
+def _difference(accuracy: OverSeeds | None, control: float | None) -> float | None:
+    if accuracy is None or accuracy.mean is None or control is None:
+        return None
+    return accuracy.mean - control
+
+
+def _bytes_per_round(run: Run) -> float:
+    transcript = run.transcript()
+    sent = [transcript.nbytes(client) for client in transcript.clients]
+    return float(np.mean(sent)) / run.info.rounds if sent else 0.0
+
+
+def _seconds(cell: Cell) -> float | None:
+    spent = []
+    for run in cell.runs:
+        path = run.path / "timing.json"
+        if path.exists():
+            timing = atomic.read_json(path)
+            spent.append(timing["seconds"] / timing["runs_in_batch"])
+    return float(np.mean(spent)) if spent else None

@@ -1,0 +1,235 @@
+"""Audit a folder of runs from end to end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from accountant.claim import Claim, curve
+from accountant.events import Event, NonPrivate, leaves
+from accountant.tradeoff import GaussianCurve
+from attacks._base import AbstractAttack, NotApplicableError
+from attacks.statistics.ceiling import TradeOffCurve
+from attacks.statistics.multiple import Holm, holm
+from attacks.statistics.residuals import scale_p_value, scale_ratio
+from privkit import plug, store
+from privkit.audit import taken
+from privkit.audit.cells import Cell, cells
+from privkit.audit.cost import controls, cost
+from privkit.audit.promised import overspent, promised, worst_event
+from privkit.audit.scored import RunView
+from privkit.audit.verdict import SIGNIFICANCE, decide, worst
+from privkit.errors import InputError
+from reports.findings import CellFindings, Findings, NoiseScale, Taken
+
+PACKAGES = ("attacks.membership", "attacks.canary")
+Progress = Callable[[str, int, int], None]
+
+
+def attack_named(name: str) -> AbstractAttack:
+    """Return an attack by its file name, with its default settings."""
+    for package in PACKAGES:
+        if name in plug.names(package):
+            found = plug.build(package, name)
+            assert isinstance(found, AbstractAttack)
+            return found
+    known = ", ".join(sorted(name for package in PACKAGES for name in plug.names(package)))
+    raise InputError(f"attack {name!r} is unknown; known are {known}.")
+
+
+def every_attack() -> list[AbstractAttack]:
+    """Return every attack there is, with its default settings."""
+    return [attack_named(name) for package in PACKAGES for name in plug.names(package)]
+
+
+@dataclass(eq=False)
+class _Work:
+    """One cell on its way through the audit."""
+
+    cell: Cell
+    event: Event | None
+    views: list[RunView]
+    found: list[Taken] = field(default_factory=list)
+    p_values: dict[str, float | None] = field(default_factory=dict)
+    residuals: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    canaries: tuple[int, int] = (0, 0)
+
+    @property
+    def limit(self) -> TradeOffCurve | None:
+        """Return what the mechanism alone allows, whatever its inputs depend on."""
+        if self.event is None or any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(self.event)):
+            return None
+        return curve(self.event)
+
+    @property
+    def mu(self) -> float | None:
+        """Return the claimed mu, if the mechanism is Gaussian."""
+        limit = self.limit
+        return limit.mu if isinstance(limit, GaussianCurve) else None
+
+    @property
+    def claim(self) -> Claim | None:
+        """Return what the ledger's events cost."""
+        return None if self.event is None else promised(self.cell, self.event).claim
+
+
+def audit(
+    root: Path,
+    *,
+    attacks: Sequence[AbstractAttack] | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> Findings:
+    """Return what was promised, what can be taken and what it cost, for every cell below a folder.
+
+    Args:
+        root: a run directory, or a folder of them.
+        attacks: which to run; all by default.
+        progress: called with a stage's name, how much of it is done, and of how much.
+
+    Raises:
+        InputError: no run there, an unfinished or damaged one, or one without truth.
+    """
+    chosen = list(every_attack() if attacks is None else attacks)
+    groups = cells(store.find(root))
+    failed: list[str] = []
+    works = []
+    for done, cell in enumerate(groups):
+        progress("audit", done, len(groups))
+        work = _Work(cell, worst_event(cell), [RunView.of(run) for run in cell.runs])
+        if work.event is not None:
+            failed += _attack(work, chosen)
+        works.append(work)
+    progress("audit", len(groups), len(groups))
+    family = holm(
+        {f"{w.cell.name}/{name}": p for w in works for name, p in w.p_values.items()},
+        significance=SIGNIFICANCE,
+    )
+    local = controls(groups)
+    finished = tuple(_finish(work, family, local) for work in works)
+    return Findings(
+        cells=finished,
+        verdict=worst(finished),
+        tests=sum(p is not None for p in family.adjusted.values()),
+        significance=SIGNIFICANCE,
+        failed=tuple(failed),
+        provenance=_provenance(groups, chosen),
+    )
+
+
+def _attack(work: _Work, attacks: Sequence[AbstractAttack]) -> list[str]:
+    """Run every attack on a cell; return a sentence for each that broke."""
+    answers = taken.truths(work.cell, work.views)
+    signs = np.concatenate([truth.canary_signs for truth in answers])
+    work.canaries = (int(signs.sum()), int((~signs).sum()))
+    work.residuals = np.concatenate(
+        [taken.residuals(view, truth) for view, truth in zip(work.views, answers, strict=True)]
+    )
+    if len(work.residuals):
+        work.p_values["noise"] = scale_p_value(work.residuals)
+    failed = []
+    for attack in attacks:
+        if any(view.questions[attack.asks_about] is None for view in work.views):
+            work.found.append(_nothing(attack, f"the run has no {attack.asks_about} to ask about"))
+            continue
+        try:
+            work.found.append(_one_attack(work, attack, answers))
+        except NotApplicableError as reason:
+            work.found.append(_nothing(attack, str(reason)))
+        except Exception as error:
+            failed.append(f"{attack.name} on {work.cell.name}: {type(error).__name__}: {error}")
+            work.found.append(_nothing(attack, f"failed: {error}"))
+    return failed
+
+
+def _one_attack(work: _Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:
+    judged = taken.judge(attack, work.views, answers)
+    claim, limit = work.claim, work.limit
+    covered = claim is not None and claim.covered
+    if limit is not None and (covered or attack.asks_about == "canaries"):
+        for test in taken.against_ceiling(attack, judged, limit):
+            work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
+    return taken.measure(attack, judged, limit=limit if covered else None, mu=work.mu, delta=work.cell.delta)
+
+
+def _nothing(attack: AbstractAttack, reason: str) -> Taken:
+    return Taken(attack=attack.name, tier=attack.threat.tier, reason=reason)
+
+
+def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
+    """Return a cell's findings, once every p-value of the whole audit is known."""
+    name = work.cell.name
+    rejected = [test.removeprefix(f"{name}/") for test in family.rejected if test.startswith(f"{name}/")]
+    violations = [_violation(work, test, family.adjusted[f"{name}/{test}"]) for test in rejected]
+    claim = None if work.event is None else promised(work.cell, work.event)
+    if claim is not None and overspent(claim):
+        violations.append(overspent(claim))
+    tests = max(1, sum(p is not None for p in family.adjusted.values()))
+    verdict, reasons = decide(
+        claim,
+        violations=violations,
+        mu=work.mu,
+        canaries=work.canaries,
+        residual_coordinates=len(work.residuals),
+        significance=SIGNIFICANCE / tests,
+    )
+    return CellFindings(
+        name=name,
+        seeds=len(work.cell.runs),
+        model=_model(work.cell),
+        promised=claim,
+        taken=tuple(replace(t, adjusted_p=_smallest(family, name, t.attack)) for t in work.found),
+        noise=_noise(work, family),
+        cost=cost(work.cell, local),
+        verdict=verdict,
+        reasons=reasons,
+    )
+
+
+def _violation(work: _Work, test: str, p: float | None) -> str:
+    if test == "noise":
+        ratio = scale_ratio(work.residuals)
+        return f"the noise is {ratio:.3f} of what was claimed (adjusted p = {p:.1e})"
+    attack, _, statistic = test.partition("/")
+    return f"{statistic} of {attack} is above the ceiling of the claim (adjusted p = {p:.1e})"
+
+
+def _noise(work: _Work, family: Holm) -> NoiseScale | None:
+    if not len(work.residuals):
+        return None
+    return NoiseScale(
+        ratio=scale_ratio(work.residuals),
+        coordinates=len(work.residuals),
+        adjusted_p=family.adjusted[f"{work.cell.name}/noise"],
+    )
+
+
+def _smallest(family: Holm, cell: str, attack: str) -> float | None:
+    found = [
+        p for test, p in family.adjusted.items() if test.startswith(f"{cell}/{attack}/") and p is not None
+    ]
+    return min(found, default=None)
+
+
+def _model(cell: Cell) -> str:
+    model = cell.first.info.config.get("model")
+    if model is None:
+        return "recorded by other code"
+    width = model.get("adapter")
+    return "frozen encoder" if width is None else f"adapter of width {width} after the backbone"
+
+
+def _provenance(groups: list[Cell], attacks: Sequence[AbstractAttack]) -> dict[str, object]:
+    return {
+        "attacks": [attack.settings() for attack in attacks],
+        "runs": {
+            cell.name: {
+                "seeds": [run.info.seed for run in cell.runs],
+                "config": dict(cell.first.info.config),
+                "data": dict(cell.first.info.data),
+                "versions": dict(cell.first.info.versions),
+                "ledger_heads": [run.anchor.head for run in cell.runs],
+            }
+            for cell in groups
+        },
+    }

@@ -1,0 +1,85 @@
+"""Scores of every candidate, computed once: kept by the content of transcript, candidates and attack."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from attacks._base import AbstractAttack
+from attacks.statistics.scores import as_scores
+from privkit import atomic
+from privkit.errors import InputError
+from privkit.models._cache import sha256_of
+from privkit.store import Run
+from privkit.transcript import Records, Transcript
+
+
+@dataclass(frozen=True, eq=False)
+class RunView:
+    """One run, read and checked once."""
+
+    run: Run
+    transcript: Transcript
+    reference: Records | None
+    questions: dict[str, Records | None]
+
+    @classmethod
+    def of(cls, run: Run) -> "RunView":
+        """Return a run's transcript and questions; a question that is not finite is refused."""
+        questions = {name: run.records(name) for name in ("records", "canaries")}
+        reference = run.records("reference")
+        for name, asked in {**questions, "reference": reference}.items():
+            if asked is not None and not np.isfinite(asked.vectors).all():
+                row = int(np.argwhere(~np.isfinite(asked.vectors))[0, 0])
+                raise InputError(
+                    f"{run.path}: vector {row} of {name} is not finite; remove it and record again."
+                )
+        return cls(run, run.transcript(), reference, questions)
+
+    def score(self, attack: AbstractAttack) -> np.ndarray:
+        """Return one finite score per candidate the attack asks about, from the cache if it is there."""
+        candidates = self.questions[attack.asks_about]
+        if candidates is None:
+            raise KeyError(attack.asks_about)
+        path = self.run.path / "audit" / f"{attack.name}.parquet"
+        key = self._key(attack, candidates)
+        cached = _read(path, key)
+        if cached is not None:
+            return cached
+        scores = as_scores(
+            attack.score(self.transcript.seen_by_server(self.reference), candidates), name=attack.name
+        )
+        if len(scores) != len(candidates):
+            raise ValueError(f"{attack.name} returned {len(scores)} scores for {len(candidates)} candidates")
+        _write(path, key, candidates, scores)
+        return scores
+
+    def _key(self, attack: AbstractAttack, candidates: Records) -> str:
+        arrays = [*vars(candidates).values(), *(vars(self.reference).values() if self.reference else ())]
+        content = [attack.settings(), self.run.anchor.head, [sha256_of(array) for array in arrays]]
+        return hashlib.sha256(atomic.canonical_json(content).encode()).hexdigest()
+
+
+def _write(path: "atomic.Path", key: str, candidates: Records, scores: np.ndarray) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"client": candidates.clients, "label": candidates.labels, "score": scores}
+    table = pa.table(columns).replace_schema_metadata({"privkit.key": key})
+    atomic.write_with(path, lambda tmp: pq.write_table(table, tmp))
+
+
+def _read(path: "atomic.Path", key: str) -> np.ndarray | None:
+    """Return the scores a file holds if they were computed from the same content, else nothing."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.exists():
+        return None
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowInvalid, OSError):
+        return None
+    if (table.schema.metadata or {}).get(b"privkit.key") != key.encode():
+        return None
+    return table.column("score").to_numpy()

@@ -1,0 +1,163 @@
+"""What can be taken: the scores of every attack, judged by the truth."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attacks._base import AbstractAttack
+from attacks._known_noise import noise_std, prototypes
+from attacks.statistics.advantage import held_out_advantage
+from attacks.statistics.auc import auc
+from attacks.statistics.ceiling import CeilingTest, TradeOffCurve, auc_above, tpr_above
+from attacks.statistics.certify.gdp import epsilon_gdp
+from attacks.statistics.confusion import Confusion
+from attacks.statistics.scores import split
+from attacks.statistics.seeds import over_seeds
+from attacks.statistics.tightness import tightness
+from attacks.statistics.tpr import tpr_at_fpr
+from privkit.audit.cells import Cell
+from privkit.audit.scored import RunView
+from privkit.errors import InputError
+from privkit.truth import Truth
+from reports.findings import Taken
+
+FPR = "0.01"
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The scores of one attack on every run of a cell, with the answers.
+
+    Attributes:
+        scores, members: shape [N].
+        clusters: number of the release chain (run, client, class) behind each score, shape [N].
+        runs: run of each score, shape [N].
+    """
+
+    scores: np.ndarray
+    members: np.ndarray
+    clusters: np.ndarray
+    runs: np.ndarray
+
+    def auc_of(self, keep_N: np.ndarray) -> float | None:
+        """Return the AUC of some of the scores."""
+        return auc(*split(self.scores[keep_N], self.members[keep_N])).value
+
+
+def truths(cell: Cell, views: list[RunView]) -> list[Truth]:
+    """Return the answers of every run; answers that do not fit the questions are refused."""
+    found = []
+    for run, view in zip(cell.runs, views, strict=True):
+        truth = run.truth()
+        for name, answers in (("records", truth.members), ("canaries", truth.canary_signs)):
+            asked = view.questions[name]
+            if len(answers) != (0 if asked is None else len(asked)):
+                raise InputError(
+                    f"{run.path}: truth/ answers {len(answers)} {name}, but another number is asked about."
+                )
+        _refuse_overlap(run.path.as_posix(), view, truth)
+        found.append(truth)
+    return found
+
+
+def _refuse_overlap(where: str, view: RunView, truth: Truth) -> None:
+    """Raise if a member and a non-member of one client are the same record, byte for byte."""
+    asked = view.questions["records"]
+    if asked is None:
+        return
+    rows: dict[tuple[int, bytes], int] = {}
+    for i, vector in enumerate(asked.vectors):
+        key = (int(asked.clients[i]), vector.tobytes())
+        twin = rows.setdefault(key, i)
+        if truth.members[twin] != truth.members[i]:
+            raise InputError(
+                f"{where}: candidates {twin} and {i} are the same record, one a member and one not; remove one."
+            )
+
+
+def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) -> Judged:
+    """Return the attack's scores on every run, with the answers."""
+    scores, members, clusters, runs = [], [], [], []
+    for r, (view, truth) in enumerate(zip(views, answers, strict=True)):
+        asked = view.questions[attack.asks_about]
+        scores.append(view.score(attack))
+        members.append(truth.members if attack.asks_about == "records" else truth.canary_signs)
+        assert asked is not None
+        chains = np.stack([asked.clients, asked.labels], axis=1)
+        numbers = np.unique(chains, axis=0, return_inverse=True)[1].ravel()
+        clusters.append(numbers + sum(int(c.max()) + 1 for c in clusters))
+        runs.append(np.full(len(asked), r))
+    return Judged(*(np.concatenate(parts) for parts in (scores, members, clusters, runs)))
+
+
+def measure(
+    attack: AbstractAttack, judged: Judged, *, limit: TradeOffCurve | None, mu: float | None, delta: float
+) -> Taken:
+    """Return everything that is reported about an attack but its p-value.
+
+    Args:
+        attack: whose scores they are.
+        judged: the scores with the answers.
+        limit: the proof's trade-off curve, or ``None`` where no proof covers the cell.
+        mu: claimed mu of the whole run, if the claim is Gaussian.
+        delta: that certified epsilons are stated for.
+    """
+    members, non_members = split(judged.scores, judged.members)
+    is_canary = attack.asks_about == "canaries"
+    area = auc(members, non_members, clusters=None if is_canary else _ids(judged))
+    by_seed = [judged.auc_of(judged.runs == r) for r in np.unique(judged.runs)]
+    by_chain = [judged.auc_of(judged.clusters == c) for c in np.unique(judged.clusters)]
+    known = [value for value in by_chain if value is not None]
+    return Taken(
+        attack=attack.name,
+        tier=attack.threat.tier,
+        auc=area,
+        macro_auc=float(np.mean(known)) if known else None,
+        tpr=tpr_at_fpr(members, non_members, fpr=FPR),
+        advantage=held_out_advantage(members, non_members, seed=0),
+        auc_by_seed=over_seeds(by_seed),
+        auc_ceiling=limit and limit.auc,
+        tpr_ceiling=limit and limit.tpr(float(FPR)),
+        tightness=tightness(area, mu=mu) if is_canary and mu else None,
+        certificate=epsilon_gdp(at_zero(judged), delta=delta) if is_canary else None,
+    )
+
+
+def against_ceiling(attack: AbstractAttack, judged: Judged, limit: TradeOffCurve) -> list[CeilingTest]:
+    """Return the tests of an attack against a ceiling: its AUC, and for canaries the rates at 0 as well."""
+    members, non_members = split(judged.scores, judged.members)
+    is_canary = attack.asks_about == "canaries"
+    clusters = None if is_canary else _ids(judged)
+    tests = [auc_above(members, non_members, ceiling=limit.auc, clusters=clusters)]
+    return [*tests, tpr_above(at_zero(judged), curve=limit)] if is_canary else tests
+
+
+def at_zero(judged: Judged) -> Confusion:
+    """Return the counts at a log likelihood ratio of 0, a threshold that looks at no score."""
+    flagged = judged.scores >= 0
+    return Confusion(
+        true_positives=int((flagged & judged.members).sum()),
+        n_members=int(judged.members.sum()),
+        false_positives=int((flagged & ~judged.members).sum()),
+        n_non_members=int((~judged.members).sum()),
+        threshold=0.0,
+        threshold_source="0, where both signs of the canary are equally likely",
+    )
+
+
+def residuals(view: RunView, truth: Truth) -> np.ndarray:
+    """Return (released - clean) / claimed standard deviation of every noisy coordinate of a run."""
+    found = [np.zeros(0)]
+    for release in view.transcript.releases:
+        clean = truth.clean.get((release.round, release.client))
+        if clean is None:
+            continue
+        vectors = prototypes(release).vectors.astype(np.float64)
+        std_P = np.array([noise_std(release, row) for row in range(len(vectors))])
+        noisy = std_P > 0
+        found.append(((vectors - clean)[noisy] / std_P[noisy, None]).ravel())
+    return np.concatenate(found)
+
+
+def _ids(judged: Judged) -> tuple[np.ndarray, np.ndarray]:
+    return judged.clusters[judged.members], judged.clusters[~judged.members]

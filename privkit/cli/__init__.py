@@ -1,0 +1,19 @@
+"""The command line: one file per command, imported when ``privkit`` starts, heavy parts when it runs."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; a refusal is one sentence on standard error and exit code 2."""
+    from privkit.clash import refuse_clash
+
+    try:
+        refuse_clash()
+        from privkit.cli.app import app
+
+        app()
+    except ValueError as error:
+        if "--debug" in sys.argv:
+            raise
+        print(f"privkit: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)

@@ -1,0 +1,33 @@
+"""Which commands there are."""
+
+import typer
+
+from privkit import __version__
+from privkit.cli import audit, calibrate, doctor, train
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="What a federated release promises, what can be taken from it, and what it cost.",
+)
+app.command("train")(train.train)
+app.command("audit")(audit.audit)
+app.add_typer(calibrate.app, name="calibrate")
+app.command("doctor")(doctor.doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"privkit-audit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
+    debug: bool = typer.Option(False, "--debug", help="Show where an error came from."),
+) -> None:
+    """What a federated release promises, what can be taken from it, and what it cost."""

@@ -1,0 +1,61 @@
+"""``privkit audit``: promised, taken, cost, and one verdict."""
+
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+
+class FailOn(StrEnum):
+    """What, beside a violation, makes the exit code non-zero."""
+
+    VIOLATION = "violation"
+    INCONCLUSIVE = "inconclusive"
+    UNCOVERED = "uncovered"
+
+
+def audit(
+    run: Path = typer.Option(..., "--run", help="A run, or a folder of runs."),
+    attacks: list[str] = typer.Option([], "--attacks", help="Attacks to run, by name; all by default."),
+    fail_on: list[FailOn] = typer.Option(
+        [FailOn.VIOLATION],
+        "--fail-on",
+        help="Exit 3 on a violation always; 4 inconclusive, 5 uncovered if asked.",
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print the whole audit as JSON."),
+) -> None:
+    """Audit runs. Exit 0 fine, 2 bad input, 3 violation, 4 inconclusive, 5 not covered, 6 an attack failed."""
+    from privkit.audit.run import attack_named
+    from privkit.audit.run import audit as run_audit
+    from privkit.cli.progress import bars
+    from reports import audit_files
+
+    names = [name for text in attacks for name in text.split(",") if name]
+    with bars() as progress:
+        findings = run_audit(run, attacks=[attack_named(n) for n in names] or None, progress=progress)
+    page = audit_files.write(findings, run / "audit")
+    if as_json:
+        from privkit.atomic import canonical_json
+
+        typer.echo(canonical_json(audit_files.document(findings)))
+    else:
+        from rich.console import Console
+
+        from reports import terminal
+
+        terminal.show(findings, Console())
+        typer.echo(f"Report: {page}")
+    raise typer.Exit(_exit_code(findings, fail_on))
+
+
+def _exit_code(findings: "Findings", fail_on: list[FailOn]) -> int:  # noqa: F821
+    from reports.findings import Verdict
+
+    found = {cell.verdict for cell in findings.cells}
+    if Verdict.VIOLATION in found:
+        return 3
+    if findings.failed:
+        return 6
+    if Verdict.INCONCLUSIVE in found and FailOn.INCONCLUSIVE in fail_on:
+        return 4
+    return 5 if Verdict.NOT_COVERED in found and FailOn.UNCOVERED in fail_on else 0

@@ -1,0 +1,1 @@
+"""privkit's reports: what people read, and how it is written down."""

@@ -1,0 +1,89 @@
+"""Write an audit down: Markdown, CSV and JSON, each whole or not at all."""
+
+import math
+from pathlib import Path
+
+from privkit import atomic
+from reports import audit_table
+from reports.findings import Findings
+
+SCHEMA = 1
+
+
+def write(findings: Findings, folder: Path) -> Path:
+    """Write every format into a folder, and return the one for people."""
+    cells, attacks = audit_table.cells(findings), audit_table.attacks(findings)
+    _text(folder / "cells.csv", cells.csv())
+    _text(folder / "attacks.csv", attacks.csv())
+    atomic.write_json(folder / "audit.json", document(findings))
+    atomic.write_json(folder / "claims.json", claims(findings))
+    _text(folder / "audit.md", markdown(findings))
+    return folder / "audit.md"
+
+
+def claims(findings: Findings) -> dict[str, object]:
+    """Return every claim with its assumptions and what breaks them, as plain values."""
+    return {
+        cell.name: None if cell.promised is None else cell.promised.claim.to_dict() for cell in findings.cells
+    }
+
+
+def document(findings: Findings) -> dict[str, object]:
+    """Return the whole audit as plain values; what is not finite is null, with its reason beside it."""
+    return {
+        "schema": SCHEMA,
+        "verdict": findings.verdict.value,
+        "family_wise_error": findings.significance,
+        "tests": findings.tests,
+        "failed_attacks": list(findings.failed),
+        "cells": audit_table.finite(audit_table.cells(findings).records()),
+        "attacks": audit_table.finite(audit_table.attacks(findings).records()),
+        "claims": claims(findings),
+        "provenance": findings.provenance,
+    }
+
+
+def markdown(findings: Findings) -> str:
+    """Return the audit as a page of Markdown, verdict first."""
+    lines = [
+        "# Audit",
+        "",
+        f"**{findings.verdict.value}**, family-wise error {findings.significance:g} over {findings.tests} tests.",
+        "",
+        "## Promised, and what it cost",
+        "",
+        audit_table.cells(findings).markdown(),
+        "",
+        "Why:",
+        "",
+        *(f"- {cell.name}: {cell.verdict.value}: {'; '.join(cell.reasons)}." for cell in findings.cells),
+        "",
+        "## Taken",
+        "",
+        audit_table.attacks(findings).markdown(),
+        "",
+        *notes(findings),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def notes(findings: Findings) -> list[str]:
+    """Return what a reader must know to read the numbers."""
+    scopes = {
+        f"Every ε is for {c.unit}, {c.relation}, {c.releases} releases, {c.method} ({c.bound})."
+        for cell in findings.cells
+        if cell.promised is not None and math.isfinite(cell.promised.claim.epsilon)
+        for c in [cell.promised.claim]
+    }
+    empty = [f"{c.name}, {t.attack}: {t.reason}." for c in findings.cells for t in c.taken if t.reason]
+    return [
+        *sorted(scopes),
+        "Intervals of records' AUCs know which candidates share a release; those of TPR hold for the releases "
+        "as they are. Ceilings hold under the claimed guarantee.",
+        *(["No number: " + " ".join(empty)] if empty else []),
+        *(["Failed: " + " ".join(findings.failed)] if findings.failed else []),
+    ]
+
+
+def _text(path: Path, text: str) -> None:
+    atomic.write_bytes(path, text.encode())

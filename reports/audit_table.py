@@ -1,0 +1,132 @@
+"""The three answers side by side: what was promised, what can be taken, what it cost."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from reports import numbers
+from reports.findings import CellFindings, Findings, Taken
+from reports.table import Column, Table
+
+PROMISED_AND_COST = (
+    Column(key="cell", title="cell"),
+    Column(key="verdict", title="verdict"),
+    Column(key="epsilon_stated", title="ε promised", show=numbers.epsilon, right=True),
+    Column(key="epsilon", title="ε spent", show=numbers.epsilon, right=True),
+    Column(key="delta", title="δ", show=lambda v: "n/a" if v is None else f"{v:g}", right=True),
+    Column(key="noise_ratio", title="noise / claimed", show=numbers.rate, right=True),
+    Column(key="accuracy", title="accuracy", show=numbers.rate, right=True),
+    Column(key="accuracy_std", title="± seeds", show=numbers.rate, right=True),
+    Column(key="against_local", title="vs local", show=numbers.signed, right=True),
+    Column(key="bytes_per_round", title="sent / round", show=numbers.size, right=True),
+    Column(key="seconds", title="s / run", show=lambda v: "n/a" if v is None else f"{v:.1f}", right=True),
+)
+
+
+def cells(findings: Findings) -> Table:
+    """Return one row per cell: its promise, its verdict and its cost."""
+    extra = ("relation", "unit", "method", "bound", "releases", "model", "seeds", "reasons", "by_domain")
+    return Table(columns=PROMISED_AND_COST, rows=[_cell_row(c) for c in findings.cells], extra=extra)
+
+
+def _cell_row(cell: CellFindings) -> dict[str, Any]:
+    claim = None if cell.promised is None else cell.promised.claim
+    epsilon = 0.0 if claim is None else claim.epsilon
+    accuracy = cell.cost.accuracy
+    return {
+        "cell": cell.name,
+        "verdict": cell.verdict.value,
+        "epsilon_stated": None if cell.promised is None else cell.promised.stated,
+        "epsilon": epsilon,
+        "delta": None if claim is None else claim.delta,
+        "noise_ratio": None if cell.noise is None else cell.noise.ratio,
+        "accuracy": None if accuracy is None else accuracy.mean,
+        "accuracy_std": None if accuracy is None else accuracy.std,
+        "against_local": cell.cost.against_local,
+        "bytes_per_round": cell.cost.bytes_per_round,
+        "seconds": cell.cost.seconds,
+        "relation": None if claim is None else str(claim.relation),
+        "unit": None if claim is None else claim.unit,
+        "method": None if claim is None else claim.method,
+        "bound": None if claim is None else str(claim.bound),
+        "releases": None if claim is None else claim.releases,
+        "model": cell.model,
+        "seeds": cell.seeds,
+        "reasons": "; ".join(cell.reasons),
+        "by_domain": ", ".join(f"{name} {value:.3f}" for name, value in cell.cost.by_domain.items()),
+    }
+
+
+ATTACKS = (
+    Column(key="cell", title="cell"),
+    Column(key="attack", title="attack"),
+    Column(key="auc_text", title="AUC [95 %]", right=True),
+    Column(key="auc_ceiling", title="ceiling", show=lambda v: "" if v is None else f"{v:.3f}", right=True),
+    Column(key="tpr_text", title="TPR at 1 % FPR [95 %]", right=True),
+    Column(key="tpr_null", title="no skill", show=numbers.rate, right=True),
+    Column(key="tpr_ceiling", title="ceiling", show=lambda v: "" if v is None else f"{v:.3f}", right=True),
+    Column(key="fp_text", title="FP/N", right=True),
+    Column(key="epsilon_low", title="ε ≥", show=lambda v: "" if v is None else f"{v:.3g}", right=True),
+    Column(key="adjusted_p", title="p above ceiling", show=numbers.p_value, right=True),
+)
+
+
+def attacks(findings: Findings) -> Table:
+    """Return one row per cell and attack, with interval, no-skill value and ceiling."""
+    rows = [_attack_row(cell, found) for cell in findings.cells for found in cell.taken]
+    return Table(columns=ATTACKS, rows=rows, extra=tuple(k for k in _NUMBERS if k not in _SHOWN))
+
+
+_NUMBERS: dict[str, Callable[[Taken], Any]] = {
+    "tier": lambda t: t.tier,
+    "auc": lambda t: t.auc and t.auc.value,
+    "auc_low": lambda t: t.auc and t.auc.low,
+    "auc_high": lambda t: t.auc and t.auc.high,
+    "auc_interval": lambda t: t.auc and t.auc.kind,
+    "auc_null": lambda t: t.auc and t.auc.null,
+    "auc_ceiling": lambda t: t.auc_ceiling,
+    "auc_macro": lambda t: t.macro_auc,
+    "auc_seed_std": lambda t: t.auc_by_seed and t.auc_by_seed.std,
+    "seeds": lambda t: t.auc_by_seed and t.auc_by_seed.n,
+    "n_members": lambda t: t.auc and t.auc.n_members,
+    "n_non_members": lambda t: t.auc and t.auc.n_non_members,
+    "tpr": lambda t: t.tpr and t.tpr.estimate.value,
+    "tpr_low": lambda t: t.tpr and t.tpr.estimate.low,
+    "tpr_high": lambda t: t.tpr and t.tpr.estimate.high,
+    "tpr_interval": lambda t: t.tpr and t.tpr.estimate.kind,
+    "tpr_null": lambda t: t.tpr and t.tpr.estimate.null,
+    "tpr_ceiling": lambda t: t.tpr_ceiling,
+    "tpr_p_no_skill": lambda t: t.tpr and t.tpr.estimate.p_value,
+    "fp_allowed": lambda t: t.tpr and t.tpr.allowed,
+    "fp": lambda t: t.tpr and t.tpr.confusion and t.tpr.confusion.false_positives,
+    "threshold": lambda t: t.tpr and t.tpr.confusion and t.tpr.confusion.threshold,
+    "threshold_source": lambda t: t.tpr and t.tpr.confusion and t.tpr.confusion.threshold_source,
+    "advantage_held_out": lambda t: t.advantage and t.advantage.value,
+    "advantage_low": lambda t: t.advantage and t.advantage.low,
+    "advantage_high": lambda t: t.advantage and t.advantage.high,
+    "tightness": lambda t: t.tightness and t.tightness.value,
+    "tightness_low": lambda t: t.tightness and t.tightness.low,
+    "tightness_high": lambda t: t.tightness and t.tightness.high,
+    "epsilon_low": lambda t: t.certificate and t.certificate.epsilon_low,
+    "epsilon_low_method": lambda t: t.certificate and t.certificate.method,
+    "adjusted_p": lambda t: t.adjusted_p,
+    "reason": lambda t: t.reason or (t.auc.note if t.auc else ""),
+}
+_SHOWN = {column.key for column in ATTACKS}
+
+
+def _attack_row(cell: CellFindings, found: Taken) -> dict[str, Any]:
+    row = {"cell": cell.name, "attack": found.attack} | {key: get(found) for key, get in _NUMBERS.items()}
+    row["auc_text"] = numbers.interval(row["auc"], row["auc_low"], row["auc_high"])
+    row["tpr_text"] = numbers.interval(row["tpr"], row["tpr_low"], row["tpr_high"])
+    row["fp_text"] = "n/a" if row["fp"] is None else f"{row['fp']}/{row['n_non_members']}"
+    return row
+
+
+def finite(value: Any) -> Any:
+    """Return a plain value that JSON can hold: an infinite number becomes ``None``."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    return [finite(part) for part in value] if isinstance(value, list | tuple) else value

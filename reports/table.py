@@ -1,0 +1,79 @@
+"""A table as a value, and its text in the formats people paste: Markdown, CSV, JSON."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+def _text(value: Any) -> str:
+    return "n/a" if value is None else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column: where its value is, what it is called, and how it reads.
+
+    Attributes:
+        key: of the value in a row.
+        title: as printed.
+        show: turns the value into text; machine formats keep the value itself.
+        right: whether it is set flush right.
+    """
+
+    key: str
+    title: str
+    show: Callable[[Any], str] = _text
+    right: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of named values.
+
+    Attributes:
+        columns: in the order of printing.
+        rows: a value per key; a missing key is n/a. Values must be plain (numbers, texts, ``None``).
+        extra: keys that only the machine formats show.
+    """
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Mapping[str, Any]]
+    extra: tuple[str, ...] = ()
+
+    def cells(self, row: Mapping[str, Any]) -> list[str]:
+        """Return one row as texts."""
+        return [column.show(row.get(column.key)) for column in self.columns]
+
+    def markdown(self) -> str:
+        r"""Return the table in GitHub's Markdown.
+
+        >>> print(Table(columns=(Column(key="a", title="A"),), rows=[{"a": "x|y"}]).markdown())
+        | A |
+        |---|
+        | x\|y |
+        """
+        head = [column.title for column in self.columns]
+        rule = ["---:" if column.right else "---" for column in self.columns]
+        body = [[text.replace("|", "\\|") for text in self.cells(row)] for row in self.rows]
+        lines = [f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(r)} |" for r in body)]
+        return "\n".join(lines)
+
+    def csv(self) -> str:
+        """Return the table as CSV with every value at full precision; n/a is empty."""
+        keys = self.keys()
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(keys)
+        for row in self.rows:
+            writer.writerow(["" if row.get(key) is None else row[key] for key in keys])
+        return text.getvalue()
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows as plain values, every key in each."""
+        return [{key: row.get(key) for key in self.keys()} for row in self.rows]
+
+    def keys(self) -> list[str]:
+        """Return every key, printed ones first."""
+        return [*(column.key for column in self.columns), *self.extra]
