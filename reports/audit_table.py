@@ -11,15 +11,21 @@ from reports.table import Column, Table
 PROMISED_AND_COST = (
     Column(key="cell", title="cell"),
     Column(key="verdict", title="verdict"),
-    Column(key="epsilon_stated", title="ε promised", show=numbers.epsilon, right=True),
+    Column(key="epsilon_stated", title="ε promised", show=numbers.epsilon, right=True, wide=True),
     Column(key="epsilon", title="ε spent", show=numbers.epsilon, right=True),
-    Column(key="delta", title="δ", show=lambda v: "n/a" if v is None else f"{v:g}", right=True),
+    Column(key="delta", title="δ", show=lambda v: "n/a" if v is None else f"{v:g}", right=True, wide=True),
     Column(key="noise_ratio", title="noise / claimed", show=numbers.rate, right=True),
     Column(key="accuracy", title="accuracy", show=numbers.rate, right=True),
-    Column(key="accuracy_std", title="± seeds", show=numbers.rate, right=True),
+    Column(key="accuracy_std", title="± seeds", show=numbers.rate, right=True, wide=True),
     Column(key="against_local", title="vs local", show=numbers.signed, right=True),
-    Column(key="bytes_per_round", title="sent / round", show=numbers.size, right=True),
-    Column(key="seconds", title="s / run", show=lambda v: "n/a" if v is None else f"{v:.1f}", right=True),
+    Column(key="bytes_per_round", title="sent / round", show=numbers.size, right=True, wide=True),
+    Column(
+        key="seconds",
+        title="s / run",
+        show=lambda v: "n/a" if v is None else f"{v:.1f}",
+        right=True,
+        wide=True,
+    ),
 )
 
 
@@ -62,12 +68,20 @@ ATTACKS = (
     Column(key="attack", title="attack"),
     Column(key="auc_text", title="AUC [95 %]", right=True),
     Column(key="auc_ceiling", title="ceiling", show=lambda v: "" if v is None else f"{v:.3f}", right=True),
-    Column(key="tpr_text", title="TPR at 1 % FPR [95 %]", right=True),
-    Column(key="tpr_null", title="no skill", show=numbers.rate, right=True),
-    Column(key="tpr_ceiling", title="ceiling", show=lambda v: "" if v is None else f"{v:.3f}", right=True),
-    Column(key="fp_text", title="FP/N", right=True),
-    Column(key="epsilon_low", title="ε ≥", show=lambda v: "" if v is None else f"{v:.3g}", right=True),
-    Column(key="adjusted_p", title="p above ceiling", show=numbers.p_value, right=True),
+    Column(key="tpr_text", title="TPR at 1 % FPR [95 %]", right=True, wide=True),
+    Column(key="tpr_null", title="no skill", show=numbers.rate, right=True, wide=True),
+    Column(
+        key="tpr_ceiling",
+        title="ceiling",
+        show=lambda v: "" if v is None else f"{v:.3f}",
+        right=True,
+        wide=True,
+    ),
+    Column(key="fp_text", title="FP/N", right=True, wide=True),
+    Column(
+        key="epsilon_low", title="ε ≥", show=lambda v: "" if v is None else f"{v:.3g}", right=True, wide=True
+    ),
+    Column(key="adjusted_p", title="p above ceiling", show=numbers.p_value, right=True, wide=True),
 )
 
 

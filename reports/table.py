@@ -20,12 +20,14 @@ class Column:
         title: as printed.
         show: turns the value into text; machine formats keep the value itself.
         right: whether it is set flush right.
+        wide: whether a narrow terminal may leave it out.
     """
 
     key: str
     title: str
     show: Callable[[Any], str] = _text
     right: bool = False
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,17 @@
 """An audit on a terminal."""
 
+import sys
+
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table as Grid
+from rich.text import Text
 
 from reports import audit_files, audit_table
 from reports.findings import Findings, Verdict
-from reports.table import Table
+from reports.table import Column, Table
 
+_WIDE = 160
 _STYLES = {
     Verdict.OK: "bold green",
     Verdict.VIOLATION: "bold red",
@@ -15,23 +20,33 @@ _STYLES = {
 }
 
 
+def console() -> Console:
+    """Return standard output as a console; where it is no terminal, as wide as the tables are."""
+    return Console() if sys.stdout.isatty() else Console(width=_WIDE)
+
+
 def show(findings: Findings, console: Console) -> None:
-    """Print an audit, verdict last, where the eye is."""
-    console.print(_grid("Promised, and what it cost", audit_table.cells(findings)))
-    console.print(_grid("Taken", audit_table.attacks(findings)))
+    """Print an audit, verdict last, where the eye is; a narrow terminal gets fewer columns."""
+    for title, table in (
+        ("Promised, and what it cost", audit_table.cells(findings)),
+        ("Taken", audit_table.attacks(findings)),
+    ):
+        grid = _grid(title, table, table.columns)
+        if Measurement.get(console, console.options.update(width=_WIDE * 2), grid).maximum > console.width:
+            grid = _grid(title, table, tuple(c for c in table.columns if not c.wide))
+        console.print(grid, "")
     for note in audit_files.notes(findings):
         console.print(note, style="dim", highlight=False)
     for cell in findings.cells:
-        console.print(f"{cell.name}: ", end="", highlight=False)
-        console.print(cell.verdict.value, style=_STYLES[cell.verdict], end="")
-        console.print(f"  {'; '.join(cell.reasons)}", highlight=False)
+        verdict = Text(cell.verdict.value, style=_STYLES[cell.verdict])
+        console.print(Text.assemble(f"{cell.name}: ", verdict, f"  {'; '.join(cell.reasons)}"))
     console.print(f"Verdict: {findings.verdict.value}", style=_STYLES[findings.verdict])
 
 
-def _grid(title: str, table: Table) -> Grid:
+def _grid(title: str, table: Table, columns: tuple[Column, ...]) -> Grid:
     grid = Grid(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for column in table.columns:
-        grid.add_column(column.title, justify="right" if column.right else "left")
+    for column in columns:
+        grid.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
     for row in table.rows:
-        grid.add_row(*table.cells(row))
+        grid.add_row(*(column.show(row.get(column.key)) for column in columns))
     return grid

@@ -14,7 +14,6 @@ population is Gaussian.
 Source: Homer et al. (2008); Dwork et al. (2015), "Robust traceability from trace amounts".
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -23,10 +22,9 @@ from jaxtyping import Float64
 from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
 from attacks._known_noise import Averaged, averaged, encoder_is_public
 from attacks.membership._groups import by_client_and_class
+from attacks.membership._population import Population
 from privkit.clip import clip_to_ball
 from privkit.transcript import Records, ServerView
-
-_FOLDS = 5
 
 
 class LikelihoodRatio(AbstractAttack):
@@ -53,54 +51,10 @@ class LikelihoodRatio(AbstractAttack):
             release = averaged(view, client=client, label=label, drifts=drifts)
             key = (client, release.clip_norm)
             if key not in populations:
-                populations[key] = Population.of(view.reference.of(client), release.clip_norm)
+                populations[key] = Population.of(view.reference.of(client), clip_norm=release.clip_norm)
             z_Nd = clip_to_ball(candidates.vectors[rows], norm=release.clip_norm)
             scores[rows] = log_likelihood_ratio(z_Nd, release, populations[key], label)
         return scores
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Population:
-    """A client's domain as the attacker knows it.
-
-    Attributes:
-        means: mean of each class, by label, shape [d].
-        sizes: records behind each mean.
-        basis: eigenvectors of the pooled within-class covariance, shape [d, d], in columns.
-        variances: its eigenvalues, shape [d].
-    """
-
-    means: dict[int, np.ndarray]
-    sizes: dict[int, int]
-    basis: np.ndarray
-    variances: np.ndarray
-
-    @classmethod
-    def of(cls, records: Records, clip_norm: float) -> "Population":
-        """Return the population that some records suggest.
-
-        The covariance is shrunk towards a multiple of the identity, by the amount under which the
-        attacker's own records, left out in turn, are most likely.
-        """
-        labels = np.unique(records.labels)
-        if len(records) - len(labels) < _FOLDS:
-            raise NotApplicableError("there are too few reference records to estimate a covariance")
-        z_Nd = clip_to_ball(records.vectors, norm=clip_norm)
-        means = {int(c): z_Nd[records.labels == c].mean(0) for c in labels}
-        centred = z_Nd - np.array([means[int(c)] for c in records.labels])
-        lost = len(records) / (len(records) - len(labels))
-        variances, basis = np.linalg.eigh(_covariance(centred) * lost)
-        sizes = {int(c): int((records.labels == c).sum()) for c in labels}
-        return cls(means=means, sizes=sizes, basis=basis, variances=np.maximum(variances, 1e-12))
-
-
-def _covariance(centred_Nd: Float64[np.ndarray, "N d"]) -> Float64[np.ndarray, "d d"]:
-    from sklearn.covariance import ShrunkCovariance
-    from sklearn.model_selection import GridSearchCV
-
-    grid = {"shrinkage": np.geomspace(1e-4, 1.0, 9)}
-    search = GridSearchCV(ShrunkCovariance(assume_centered=True), grid, cv=_FOLDS)
-    return search.fit(centred_Nd).best_estimator_.covariance_
 
 
 def log_likelihood_ratio(

@@ -9,6 +9,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # rich would take longer to import than everything else together
     help="What a federated release promises, what can be taken from it, and what it cost.",
 )
 app.command("train")(train.train)

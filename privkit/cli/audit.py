@@ -39,11 +39,9 @@ def audit(
 
         typer.echo(canonical_json(audit_files.document(findings)))
     else:
-        from rich.console import Console
-
         from reports import terminal
 
-        terminal.show(findings, Console())
+        terminal.show(findings, terminal.console())
         typer.echo(f"Report: {page}")
     raise typer.Exit(_exit_code(findings, fail_on))
 

@@ -1,0 +1,5 @@
+"""``python -m privkit``."""
+
+from privkit.cli import main
+
+main()
