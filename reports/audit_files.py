@@ -3,9 +3,10 @@
 import math
 from pathlib import Path
 
+from accountant.claim import Bound
 from privkit import atomic
 from reports import audit_table
-from reports.findings import Findings
+from reports.findings import Findings, Verdict
 
 SCHEMA = 1
 
@@ -48,7 +49,8 @@ def markdown(findings: Findings) -> str:
     lines = [
         "# Audit",
         "",
-        f"**{findings.verdict.value}**, family-wise error {findings.significance:g} over {findings.tests} tests.",
+        f"**{findings.verdict.value}** ({tally(findings)}); family-wise error {findings.significance:g} over "
+        f"{findings.tests} tests.",
         "",
         "## Promised, and what it cost",
         "",
@@ -67,10 +69,17 @@ def markdown(findings: Findings) -> str:
     return "\n".join(lines) + "\n"
 
 
+def tally(findings: Findings) -> str:
+    """Return how many cells got which verdict, worst first."""
+    counts = {verdict: sum(cell.verdict is verdict for cell in findings.cells) for verdict in Verdict}
+    return ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+
+
 def notes(findings: Findings) -> list[str]:
     """Return what a reader must know to read the numbers."""
     scopes = {
-        f"Every ε is for {c.unit}, {c.relation}, {c.releases} releases, {c.method} ({c.bound})."
+        f"ε is for {c.unit} ({c.relation}), over {c.releases} releases: "
+        f"{'exact' if c.bound is Bound.EXACT else f'an upper bound ({c.method})'}."
         for cell in findings.cells
         if cell.promised is not None and math.isfinite(cell.promised.claim.epsilon)
         for c in [cell.promised.claim]
@@ -78,6 +87,7 @@ def notes(findings: Findings) -> list[str]:
     empty = [f"{c.name}, {t.attack}: {t.reason}." for c in findings.cells for t in c.taken if t.reason]
     return [
         *sorted(scopes),
+        "An ε in brackets is what the noise would give if the assumptions of the claim held; they do not.",
         "Intervals of records' AUCs know which candidates share a release; those of TPR hold for the releases "
         "as they are. Ceilings hold under the claimed guarantee.",
         *(["No number: " + " ".join(empty)] if empty else []),

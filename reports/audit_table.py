@@ -12,7 +12,7 @@ PROMISED_AND_COST = (
     Column(key="cell", title="cell"),
     Column(key="verdict", title="verdict"),
     Column(key="epsilon_stated", title="ε promised", show=numbers.epsilon, right=True, wide=True),
-    Column(key="epsilon", title="ε spent", show=numbers.epsilon, right=True),
+    Column(key="epsilon_text", title="ε spent", right=True),
     Column(key="delta", title="δ", show=lambda v: "n/a" if v is None else f"{v:g}", right=True, wide=True),
     Column(key="noise_ratio", title="noise / claimed", show=numbers.rate, right=True),
     Column(key="accuracy", title="accuracy", show=numbers.rate, right=True),
@@ -31,19 +31,36 @@ PROMISED_AND_COST = (
 
 def cells(findings: Findings) -> Table:
     """Return one row per cell: its promise, its verdict and its cost."""
-    extra = ("relation", "unit", "method", "bound", "releases", "model", "seeds", "reasons", "by_domain")
+    extra = (
+        "epsilon",
+        "covered",
+        "relation",
+        "unit",
+        "method",
+        "bound",
+        "releases",
+        "model",
+        "seeds",
+        "reasons",
+        "by_domain",
+    )
     return Table(columns=PROMISED_AND_COST, rows=[_cell_row(c) for c in findings.cells], extra=extra)
 
 
 def _cell_row(cell: CellFindings) -> dict[str, Any]:
     claim = None if cell.promised is None else cell.promised.claim
     epsilon = 0.0 if claim is None else claim.epsilon
+    covered = claim is None or claim.covered
     accuracy = cell.cost.accuracy
     return {
         "cell": cell.name,
         "verdict": cell.verdict.value,
         "epsilon_stated": None if cell.promised is None else cell.promised.stated,
         "epsilon": epsilon,
+        "epsilon_text": numbers.epsilon(epsilon)
+        if covered or math.isinf(epsilon)
+        else f"({numbers.epsilon(epsilon)})",
+        "covered": covered,
         "delta": None if claim is None else claim.delta,
         "noise_ratio": None if cell.noise is None else cell.noise.ratio,
         "accuracy": None if accuracy is None else accuracy.mean,

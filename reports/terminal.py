@@ -40,7 +40,12 @@ def show(findings: Findings, console: Console) -> None:
     for cell in findings.cells:
         verdict = Text(cell.verdict.value, style=_STYLES[cell.verdict])
         console.print(Text.assemble(f"{cell.name}: ", verdict, f"  {'; '.join(cell.reasons)}"))
-    console.print(f"Verdict: {findings.verdict.value}", style=_STYLES[findings.verdict])
+    console.print(
+        Text.assemble(
+            ("Verdict: " + findings.verdict.value, _STYLES[findings.verdict]),
+            f"  ({audit_files.tally(findings)})",
+        )
+    )
 
 
 def _grid(title: str, table: Table, columns: tuple[Column, ...]) -> Grid:

@@ -2,7 +2,7 @@
 
 import math
 
-from attacks.statistics.power import noise_fault_power, trials_for_power
+from attacks.statistics.power import auc_fault_power, trials_for_power
 from attacks.statistics.residuals import scale_power
 from reports.findings import CellFindings, Promised, Verdict
 
@@ -52,7 +52,7 @@ def _power(mu: float | None, canaries: tuple[int, int], coordinates: int, signif
     found = [0.0]
     if mu and min(canaries) >= 2:
         found.append(
-            noise_fault_power(
+            auc_fault_power(
                 mu=mu, n_members=canaries[0], n_non_members=canaries[1], significance=significance
             )
         )

@@ -18,7 +18,7 @@ app.add_typer(calibrate.app, name="calibrate")
 app.command("doctor")(doctor.doctor)
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool | None) -> None:
     if wanted:
         typer.echo(f"privkit-audit {__version__}")
         raise typer.Exit
@@ -26,8 +26,8 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    version: bool | None = typer.Option(
+        None, "--version", callback=_version, is_eager=True, help="Print the version and stop."
     ),
     debug: bool = typer.Option(False, "--debug", help="Show where an error came from."),
 ) -> None:
