@@ -8,7 +8,7 @@ part of a claim does not hold. What is not declared is never assumed.
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any
 
 from accountant import check
 
@@ -35,6 +35,7 @@ class Counts(StrEnum):
 
     PUBLIC = "public"
     PRIVATE = "private"
+    NOT_USED = "not used"  # no exact count scales the noise, weighs a merge or leaves with the payload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ class Contract:
         return {k: _plain(v) for k, v in named.items() if v is not None}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Self:
+    def from_dict(cls, plain: dict[str, Any]) -> "Contract":
         """Read what :meth:`to_dict` wrote; an unknown field is refused."""
         unknown = sorted(set(plain) - {f.name for f in fields(cls)})
         if unknown:
