@@ -1,4 +1,4 @@
-"""Membership advantage, TPR - FPR: at its maximum with what chance gives, and at a threshold fixed elsewhere."""
+"""Membership advantage, TPR - FPR: at its maximum, and at a threshold fixed elsewhere."""
 
 import numpy as np
 from jaxtyping import Float
@@ -16,8 +16,8 @@ from attacks.statistics.scores import as_scores
 def max_advantage(members: ArrayLike, non_members: ArrayLike) -> Estimate:
     """Return ``max_t (TPR - FPR)``, which is biased up, next to its mean and its p-value without any skill.
 
-    There is no interval: the threshold was chosen by the scores themselves. Use :func:`held_out_advantage` for an
-    unbiased value.
+    There is no interval: the threshold was chosen by the scores themselves. Use :func:`held_out_advantage`
+    for an unbiased value.
 
     Returns:
         Estimate in [0, 1]; no value, with the reason, if a class is empty.
@@ -61,7 +61,7 @@ def held_out_advantage(
 
     Returns:
         Estimate in [-1, 1], unbiased for the threshold chosen, no-skill value 0; counts are those of the
-        evaluated half; the p-value is Fisher's exact one. No value, with the reason, for fewer than 2 per class.
+        evaluated half; the p-value is Fisher's exact one. No value, with the reason, below 2 per class.
     """
     check.open_unit(level=level)
     member_M = as_scores(members, name="members")

@@ -73,9 +73,9 @@ class Area:
     def _agreement(self, alpha: float) -> float:
         """Return a lower limit for the share of pairs that agree, given that all observed ones do.
 
-        A member and a non-member each behave as seen with at least (alpha/2) ** (1/n): Clopper-Pearson, n of n.
-        It holds although the threshold is read off the data: n disjoint pairs all agree with probability at
-        most AUC ** n, so the exact limit alpha ** (1 / min(M, N)) is higher.
+        A member and a non-member each behave as seen with at least (alpha/2) ** (1/n): Clopper-Pearson, n of
+        n. It holds although the threshold is read off the data: n disjoint pairs all agree with probability
+        at most AUC ** n, so the exact limit alpha ** (1 / min(M, N)) is higher.
         """
         return float((alpha / 2) ** self._per_unit())
 
@@ -119,8 +119,8 @@ def obuchowski(
 ) -> Area:
     """Return the AUC of clustered records; clusters are independent, records inside one are not.
 
-    With a cluster per record this is DeLong's variance. The t distribution with one degree less than the smaller
-    number of clusters keeps the interval honest for a handful of clusters.
+    With a cluster per record this is DeLong's variance. The t distribution with one degree less than the
+    smaller number of clusters keeps the interval honest for a handful of clusters.
 
     Source: Obuchowski (1997), Biometrics 53, p. 570.
     """
@@ -141,7 +141,7 @@ def obuchowski(
     return Area(
         value=value,
         variance=variance,
-        degrees=fewest - 1,
+        degrees=float(fewest - 1),
         n_members=with_member,
         n_non_members=with_non_member,
         kind=f"Obuchowski on the logit scale, t with {fewest - 1} degrees of freedom",

@@ -28,7 +28,7 @@ def auc(
     | a class is empty | no value, with the reason |
     | one record (or cluster) in a class | value without interval, unless every pair agrees |
     | every pair agrees (AUC 0 or 1, or all tied) | exact limit from Clopper-Pearson at alpha/2 per class |
-    | AUC more than 3 standard errors below 0.5 | value below 0.5, and the note says the direction is suspect |
+    | AUC more than 3 standard errors below 0.5 | its value, and the note says the direction is suspect |
 
     Args:
         members: scores of members, higher = member.
@@ -42,7 +42,7 @@ def auc(
     Raises:
         ValueError: a score is not finite, or cluster ids do not fit the scores.
 
-    Source: DeLong et al. (1988), Eq. 5; Obuchowski (1997) for clusters; logit interval as in Pepe (2003), 5.2.
+    Source: DeLong et al. (1988), Eq. 5; Obuchowski (1997) for clusters; logit scale: Pepe (2003).
 
     >>> found = auc([0.9, 0.8, 0.8, 0.6, 0.55, 0.3], [0.8, 0.5, 0.45, 0.3, 0.2, 0.1, 0.05])
     >>> [round(number, 4) for number in (found.value, found.low, found.high)]

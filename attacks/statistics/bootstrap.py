@@ -1,7 +1,7 @@
 """Bootstrap intervals, as a cross-check of the closed forms.
 
-Members and non-members are resampled separately (stratified), or whole clusters are. Scores are sorted once; a
-replicate then costs a few thousand counts for the AUC and two random numbers for the TPR, whatever n is.
+Members and non-members are resampled separately (stratified), or whole clusters are. Scores are sorted once;
+a replicate then costs a few thousand counts for the AUC and two random numbers for the TPR, whatever n is.
 """
 
 from fractions import Fraction
@@ -41,7 +41,8 @@ def bootstrap_auc(
         clusters: resample whole clusters with these ids instead of records.
 
     Returns:
-        Estimate; no value, with the reason, if a class is empty.
+        Estimate; no value, with the reason, if a class is empty; no interval where resamples do not vary (full
+        separation, a single cluster), for which :func:`attacks.statistics.auc.auc` has an exact limit.
     """
     member_M, non_member_N, reason = _checked(members, non_members, replicates, level)
     n = {"n_members": len(member_M), "n_non_members": len(non_member_N)}
@@ -106,9 +107,10 @@ def auc_replicates(
 ) -> Float[np.ndarray, " R"]:
     """Return the AUC of stratified resamples.
 
-    Scores are cut into at most 2048 blocks that never split a tie, and a replicate draws how often each block is
-    hit. With as many blocks as distinct scores this is the ordinary bootstrap; with more scores the pairs inside a
-    block, less than one in 2048, keep their average, which changes the standard deviation by about as little.
+    Scores are cut into at most 2048 blocks that never split a tie, and a replicate draws how often each block
+    is hit. With as many blocks as distinct scores this is the ordinary bootstrap; with more scores the pairs
+    inside a block, less than one in 2048, keep their average, which changes the standard deviation by about
+    as little.
     """
     block_M, block_N, inside_B = _blocks(member_M, non_member_N)
     m, n = len(member_M), len(non_member_N)
@@ -129,8 +131,8 @@ def tpr_replicates(
 ) -> Float[np.ndarray, " R"]:
     """Return the TPR of stratified resamples at a false-positive rate; exact, two draws per replicate.
 
-    The (k+1)-th largest of N uniform draws from the sorted non-members has rank ``floor(N Beta(k+1, N-k))``; above
-    it lie a binomial number of resampled members.
+    The (k+1)-th largest of N uniform draws from the sorted non-members has rank ``floor(N Beta(k+1, N-k))``;
+    above it lie a binomial number of resampled members.
     """
     m, n = len(member_M), len(non_member_N)
     allowed = int(rate * n)
@@ -183,16 +185,16 @@ def _percentile(
     n_non_members: int,
 ) -> Estimate:
     low, high = np.quantile(replicate_R, [(1 - level) / 2, (1 + level) / 2])
-    flat = "every resample gives the same value: the bootstrap sees no more than these scores"
+    flat = bool(low == high)
     unit = "cluster" if clustered else "stratified"
     return Estimate(
         value=value,
-        low=float(low),
-        high=float(high),
-        level=level,
+        low=None if flat else float(low),
+        high=None if flat else float(high),
+        level=None if flat else level,
         kind=f"{unit} bootstrap, percentile, {len(replicate_R)} replicates, seed {seed}",
         n_members=n_members,
         n_non_members=n_non_members,
         null=null,
-        note=flat if low == high else "",
+        note="no interval: resamples of these scores do not vary" if flat else "",
     )

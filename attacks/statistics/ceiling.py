@@ -17,10 +17,10 @@ _SMALLEST_LOG = 690.0
 
 @runtime_checkable
 class TradeOffCurve(Protocol):
-    """What a claim allows: the largest TPR of any attack, ``1 - f(FPR)``, at a false-positive rate in [0, 1]."""
+    """What a claim allows: the largest TPR of any attack, ``1 - f(FPR)``."""
 
     def tpr(self, fpr: float, /) -> float:
-        """Return the largest true-positive rate at one false-positive rate."""
+        """Return the largest true-positive rate at one false-positive rate, both in [0, 1]."""
         ...
 
 
@@ -30,7 +30,7 @@ class CeilingTest:
 
     Attributes:
         statistic: what was measured, such as "AUC" or "TPR".
-        value: what the attack reached; ``None`` if it cannot be estimated, and then :attr:`note` is the reason.
+        value: what the attack reached; ``None`` if not estimable, and then :attr:`note` is the reason.
         ceiling: what the claim allows on average.
         p_value: one-sided, of "the truth is at most the ceiling"; ``None`` if not tested.
         assumptions: what must be true for the p-value to hold, in words.
@@ -62,7 +62,8 @@ def auc_above(
         members: scores of members, higher = member.
         non_members: scores of non-members.
         ceiling: largest AUC the claim allows, in (0, 1].
-        clusters: ids of clusters that are independent of each other, as in :func:`attacks.statistics.auc.auc`.
+        clusters: ids of clusters that are independent of each other, as in
+            :func:`attacks.statistics.auc.auc`.
 
     >>> auc_above([3, 4, 5, 6], [1, 2, 3.5, 4.5], ceiling=0.6).p_value < 0.5
     True
@@ -82,8 +83,9 @@ def auc_above(
 def tpr_above(point: Confusion, *, curve: TradeOffCurve) -> CeilingTest:
     """Return the test of "the rates at this threshold lie under the trade-off curve".
 
-    The p-value is the smallest alpha at which the Clopper-Pearson limits, alpha/2 for each rate, leave the region:
-    ``TPR_low > curve.tpr(FPR_up)``. Valid for any curve, hence for any mechanism, not only Gaussian ones.
+    The p-value is the smallest alpha at which the Clopper-Pearson limits, alpha/2 for each rate, leave the
+    region: ``TPR_low > curve.tpr(FPR_up)``. Valid for any curve, hence for any mechanism, not only Gaussian
+    ones.
 
     Args:
         point: counts at a threshold that was fixed without looking at these scores.

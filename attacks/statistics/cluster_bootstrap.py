@@ -69,7 +69,7 @@ def _resampled_blocks(
 def _strata(
     member_cluster_M: Int[np.ndarray, " M"], non_member_cluster_N: Int[np.ndarray, " N"]
 ) -> list[Int[np.ndarray, " C"]]:
-    """Return the clusters that hold both classes, only members, only non-members: none may vanish as a kind."""
+    """Return the clusters with both classes, only members, only non-members: no kind may vanish."""
     kinds = (
         np.intersect1d(member_cluster_M, non_member_cluster_N),
         np.setdiff1d(member_cluster_M, non_member_cluster_N),

@@ -21,7 +21,7 @@ class Confusion:
         n_members: members scored, at least 1.
         false_positives: non-members called members.
         n_non_members: non-members scored, at least 1.
-        threshold: in the unit of the scores; ``None`` when nobody is called a member, or when it is not known.
+        threshold: in the unit of the scores; ``None`` when nobody is called a member, or if not known.
         threshold_source: what it was chosen from, in words, such as "mu/2 of the claim" or "the other half".
             A limit on a rate holds only for a threshold that was fixed without looking at these scores.
     """

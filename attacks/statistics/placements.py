@@ -1,8 +1,8 @@
 """Placements: where each score falls in the other class. Everything about the AUC follows from them.
 
-The placement of a member is the share of non-members below it, ties counting half; that of a non-member is the
-share of members above it. Counted on sorted arrays in O(n log n), and twice the counts are whole numbers, so
-that the AUC is a ratio of two exact sums.
+The placement of a member is the share of non-members below it, ties counting half; that of a non-member is
+the share of members above it. Counted on sorted arrays in O(n log n), and twice the counts are whole numbers,
+so that the AUC is a ratio of two exact sums.
 """
 
 from typing import NamedTuple

@@ -32,7 +32,7 @@ def as_scores(values: ArrayLike, *, name: str) -> Float[np.ndarray, " N"]:
     if bad.size:
         what = "NaN" if np.isnan(column[bad[0]]) else str(column[bad[0]])
         raise ValueError(
-            f"{name}[{bad[0]}] is {what}; give finite scores, or drop that candidate and say how many were dropped."
+            f"{name}[{bad[0]}] is {what}; give finite scores, or drop that candidate and say how many were."
         )
     return column
 
@@ -77,7 +77,7 @@ def _as_float64(values: ArrayLike, *, name: str) -> Float[np.ndarray, "..."]:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
-            f"{name} cannot be read as real numbers ({error}); give a list, array or detached tensor of floats."
+            f"{name} cannot be read as real numbers ({error}); give a list, an array or a detached tensor."
         ) from None
 
 

@@ -15,7 +15,8 @@ def last_true(holds: Callable[[float], bool], low: float, high: float, *, tolera
         tolerance: how close to come, relative to ``max(1, |answer|)``.
 
     Returns:
-        A point at which it holds, no further than the tolerance below the last one; ``low`` if it never holds.
+        A point at which it holds, no further than the tolerance below the last one; ``low`` if it never
+        holds.
 
     >>> round(last_true(lambda x: x * x < 2, 0.0, 1.0), 8)
     1.41421356

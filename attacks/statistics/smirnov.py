@@ -14,8 +14,8 @@ _EXACT_CELLS = 4_000_000
 def null_mean(n_members: int, n_non_members: int) -> float:
     """Return the mean of ``max_t (TPR - FPR)`` for a continuous score without any skill; exact for any sizes.
 
-    The maximum runs over partial sums of an exchangeable sequence, +1/M per member and -1/N per non-member, so
-    Spitzer's identity gives its mean as ``sum_k E[S_k^+] / k``, each term a hypergeometric mean deviation.
+    The maximum runs over partial sums of an exchangeable sequence, +1/M per member and -1/N per non-member,
+    so Spitzer's identity gives its mean as ``sum_k E[S_k^+] / k``, each term a hypergeometric mean deviation.
 
     Source: Spitzer (1956), Trans. AMS 82, Theorem 4.1; equal sizes: sum_j C(2n, n-j) / (n C(2n, n)).
 
@@ -41,8 +41,8 @@ def p_value(excess: int, n_members: int, n_non_members: int) -> tuple[float, str
         n_non_members: N.
 
     Returns:
-        Probability and "exact" or "asymptotic". Exact for continuous scores and an upper bound under ties; the
-        asymptotic value (sizes M N above 4 million, unequal) is Hodges' corrected tail.
+        Probability and "exact" or "asymptotic". Exact for continuous scores and an upper bound under ties;
+        the asymptotic value (sizes M N above 4 million, unequal) is Hodges' corrected tail.
 
     Source: Smirnov (1944) for equal sizes; Hodges (1958), Ark. Mat. 3, Eq. 5.3.
 
@@ -64,8 +64,8 @@ def p_value(excess: int, n_members: int, n_non_members: int) -> tuple[float, str
 def _lattice(excess: int, m: int, n: int) -> float:
     """Return the share of orders of M members and N non-members whose path ever reaches the excess.
 
-    Walks through the ranks from the top; ``alive[i]`` is the probability of i members so far without a hit. Hits
-    are summed, not subtracted from one, so that tiny probabilities keep their digits.
+    Walks through the ranks from the top; ``alive[i]`` is the probability of i members so far without a hit.
+    Hits are summed, not subtracted from one, so that tiny probabilities keep their digits.
     """
     members = np.arange(m + 1)
     alive = np.zeros(m + 1)

@@ -13,16 +13,16 @@ def tightness(auc: Estimate, *, mu: float) -> Estimate:
 
     .. math:: \hat\mu / \mu = \sqrt 2\, \Phi^{-1}(AUC) / \mu
 
-    For a canary, about 1 is a tight audit, below .7 a broken one (or a weak attacker), and a lower end above 1
-    contradicts the claim.
+    For a canary, about 1 is a tight audit, below .7 a broken one (or a weak attacker), and a lower end above
+    1 contradicts the claim.
 
     Args:
         auc: AUC of normal scores of equal variance, such as a canary's, with its interval.
         mu: claimed mu of everything the score has seen, > 0.
 
     Returns:
-        Share, negative below an AUC of 0.5; ends of the interval are ``None`` where they are infinite. No value,
-        with the reason, if the AUC has none, or is 0 or 1.
+        Share, negative below an AUC of 0.5; ends of the interval are ``None`` where they are infinite. No
+        value, with the reason, if the AUC has none, or is 0 or 1.
 
     >>> canary = Estimate(value=0.638, low=0.62, high=0.656, level=0.95, n_members=2000, n_non_members=2000)
     >>> round(tightness(canary, mu=0.5016).value, 3)

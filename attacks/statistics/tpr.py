@@ -16,7 +16,7 @@ from attacks.statistics.confusion import Confusion
 from attacks.statistics.estimate import Estimate, empty_class
 from attacks.statistics.scores import as_scores
 
-Rate = float | str | Fraction | Decimal
+Rate = float | int | str | Fraction | Decimal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ def exact_rate(fpr: Rate) -> Fraction:
 
 
 def allowed_false_positives(n_non_members: int, *, fpr: Rate) -> int:
-    """Return how many of N non-members a false-positive rate allows to be flagged: ``floor(fpr * N)``, exactly.
+    """Return how many of N non-members a rate allows to be flagged: ``floor(fpr * N)``, exactly.
 
     In floating point 0.29 * 100 is below 29:
 
@@ -78,8 +78,8 @@ def allowed_false_positives(n_non_members: int, *, fpr: Rate) -> int:
 def operating_point(members: ArrayLike, non_members: ArrayLike, *, allowed: int) -> Confusion:
     """Return the counts at the lowest threshold that flags at most ``allowed`` non-members.
 
-    A block of tied scores is flagged whole or not at all. The threshold is a score that occurs, or ``None`` when
-    even the highest block holds too many non-members; then nobody is flagged.
+    A block of tied scores is flagged whole or not at all. The threshold is a score that occurs, or ``None``
+    when even the highest block holds too many non-members; then nobody is flagged.
 
     Args:
         members: scores of members, at least one.
@@ -165,10 +165,10 @@ def no_skill_tpr(n_non_members: int, *, allowed: int) -> float:
 
 
 def no_skill_p_value(true_positives: int, n_members: int, *, allowed: int, n_non_members: int) -> float:
-    """Return the probability of at least so many true positives at ``allowed`` false positives, without any skill.
+    """Return the probability of so many true positives or more at ``allowed`` false positives without skill.
 
-    The count is beta-binomial(M, k+1, N-k): at least x members above the (k+1)-th largest non-member, that is at
-    most k non-members among the top x + k of all. Exact for continuous scores, an upper bound under ties.
+    The count is beta-binomial(M, k+1, N-k): at least x members above the (k+1)-th largest non-member, that is
+    at most k non-members among the top x + k of all. Exact for continuous scores, an upper bound under ties.
 
     >>> round(no_skill_p_value(5, 100, allowed=1, n_non_members=100), 6)
     0.105824
@@ -198,7 +198,7 @@ def _randomised(
     point: Confusion,
     rate: Fraction,
 ) -> float:
-    """Return the TPR when the next block of ties is flagged with just the probability that spends the rate."""
+    """Return the TPR when the next block of ties is flagged with the probability that spends the rate."""
     block = _first_excess(non_member_N, int(rate * len(non_member_N)))
     members_in, non_members_in = int((member_M == block).sum()), int((non_member_N == block).sum())
     share = (rate * len(non_member_N) - point.false_positives) / non_members_in

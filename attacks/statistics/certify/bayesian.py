@@ -19,11 +19,11 @@ _PROBABILITY_NODES = (np.arange(_NODES) + 0.5) / _NODES
 def epsilon_bayesian(point: Confusion, *, delta: float, level: float = 0.95) -> Certificate:
     """Return the epsilon whose privacy region holds a posterior probability of only ``1 - level``.
 
-    FNR and FPR are independent with Jeffreys priors, so FNR ~ Beta(FN + 1/2, TP + 1/2) and FPR ~ Beta(FP + 1/2,
-    TN + 1/2).
+    FNR and FPR are independent with Jeffreys priors: FNR ~ Beta(FN + 1/2, TP + 1/2) and
+    FPR ~ Beta(FP + 1/2, TN + 1/2).
 
-    This is a credible limit, not a confidence limit: without any leakage it is above 0 by construction, since the
-    region of epsilon = 0 is a line. Never use it to call a violation.
+    This is a credible limit, not a confidence limit: without any leakage it is above 0 by construction, since
+    the region of epsilon = 0 is a line. Never use it to call a violation.
 
     Args:
         point: counts at the threshold.

@@ -14,7 +14,7 @@ class Certificate:
     Attributes:
         method: name of the method, with its source.
         epsilon_low: lower limit on epsilon at ``delta``, in nats, at least 0; 0 shows nothing.
-        mu_low: lower limit on mu of Gaussian differential privacy, at least 0; ``None`` for methods without one.
+        mu_low: lower limit on mu of Gaussian differential privacy, at least 0; ``None`` if not assessed.
         delta: the delta that epsilon belongs to.
         level: probability that the limit holds (for the Bayesian method: posterior probability).
         assumptions: what must be true for the limit to hold, in words.

@@ -18,8 +18,8 @@ def epsilon_clopper_pearson(
     .. math:: \hat\epsilon = \max\left(0, \ln\frac{TPR_{lo} - \delta}{FPR_{up}},
               \ln\frac{TNR_{lo} - \delta}{FNR_{up}}\right)
 
-    One confidence region for (TPR, FPR) covers both logarithms, so using the better one needs no correction. Trying
-    several thresholds or the flipped score does: give ``comparisons``.
+    One confidence region for (TPR, FPR) covers both logarithms, so using the better one needs no correction.
+    Trying several thresholds or the flipped score does: give ``comparisons``.
 
     Args:
         point: counts at the threshold.

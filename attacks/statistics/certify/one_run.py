@@ -26,8 +26,8 @@ def epsilon_one_run(
         Certificate without mu.
 
     Guarantees:
-        Below the true epsilon with probability at least ``level``, for any (epsilon, delta)-DP mechanism, also
-        when the noise of canaries is dependent.
+        Below the true epsilon with probability at least ``level``, for any (epsilon, delta)-DP mechanism,
+        also when the noise of canaries is dependent.
 
     Source: Steinke, Nasr and Jagielski (2023), Theorem 5.2, https://arxiv.org/abs/2305.08846
 

@@ -26,8 +26,8 @@ def epsilon_one_run_fdp(
         level: probability that the limit holds, in (0, 1).
 
     Guarantees:
-        ``mu_low`` is below the true mu with probability at least ``level``, for any mu-GDP mechanism, also when
-        the noise of canaries is dependent.
+        ``mu_low`` is below the true mu with probability at least ``level``, for any mu-GDP mechanism, also
+        when the noise of canaries is dependent.
 
     Source: Mahloujifar, Melis and Chaudhuri (2024), Algorithm 3, https://arxiv.org/abs/2410.22235
 

@@ -29,12 +29,12 @@ def epsilon_parametric(
     chi-square limit, and each of the two limits gets half of the error.
 
     Args:
-        members: scores with the canary, at least one (two in all if ``noise_std`` is to be estimated: see raises).
-        non_members: scores without it.
+        members: scores with the canary, at least one.
+        non_members: scores without it, at least one; three in all if ``noise_std`` is not given.
         delta: in (0, 1).
         level: probability that the limit holds, in (0, 1).
-        noise_std: known standard deviation of the scores, in their unit. A wrong one makes a wrong certificate;
-            taken from the claim, it hides noise that is smaller than claimed.
+        noise_std: known standard deviation of the scores, in their unit. A wrong one makes a wrong
+            certificate; taken from the claim, it hides noise that is smaller than claimed.
 
     Raises:
         ValueError: a class is empty, or there are fewer than three scores to estimate a deviation from.
@@ -86,7 +86,7 @@ def _upper_std(
     )
     if degrees < 1 or squares == 0:
         raise ValueError(
-            f"{degrees + 2} scores with within-class sum of squares {squares:g} do not show a standard deviation; "
-            "give more scores, or noise_std if it is known."
+            f"{degrees + 2} scores with sum of squares {squares:g} around their means show no standard "
+            "deviation; give more scores, or noise_std if it is known."
         )
     return float(np.sqrt(squares / (2 * special.gammaincinv(degrees / 2, alpha))))
