@@ -11,6 +11,8 @@ Source: spec of the orthonormal one-release audit; for antipodal worst cases see
 "Tight auditing of differentially private machine learning".
 """
 
+import math
+
 import numpy as np
 from jaxtyping import Bool
 
@@ -31,8 +33,11 @@ def design(*, clients: int, count: int, dim: int, norm: float, num_classes: int,
         num_classes: number of real classes.
         seed: of the run; directions are public and differ by client.
     """
-    if count < 2 or norm <= 0:
-        raise InputError(f"canaries={count} of length {norm}: plant at least 2, with a length above 0.")
+    if count < 2 or dim < 2 or not 0 < norm < math.inf:
+        raise InputError(
+            f"canaries={count} of length {norm} in {dim} dimensions: plant at least 2, of finite length "
+            "above 0, in at least 2 dimensions."
+        )
     groups = np.array_split(np.arange(count), -(-count // dim))
     vectors, labels = [], []
     for client in range(clients):

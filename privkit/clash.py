@@ -15,7 +15,7 @@ DISTRIBUTION = "privkit-audit"
 
 def replaced() -> list[str]:
     """Return which of our import names do not lead to our own packages (each says so in its first line)."""
-    home = Path(__file__).parent.parent
+    home = Path(__file__).resolve().parent.parent
     return [name for name in NAMES if not _ours(name, home)]
 
 
@@ -44,5 +44,5 @@ def _ours(name: str, home: Path) -> bool:
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         return False
-    origin = Path(spec.origin)
-    return origin.parent.parent == home and "privkit" in origin.read_text(encoding="utf-8")[:400]
+    origin = Path(spec.origin).resolve()
+    return origin.parent.parent == home and b"privkit" in origin.read_bytes()[:400]

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float64
 
-_SMALLEST = np.finfo(np.float64).tiny
+_SHORTEST = 1e-150  # squares of anything below underflow
 
 
 def clip_to_ball(vectors_ND: np.ndarray, *, norm: float) -> Float64[np.ndarray, "N D"]:
@@ -19,10 +19,11 @@ def clip_to_ball(vectors_ND: np.ndarray, *, norm: float) -> Float64[np.ndarray, 
         raise ValueError(f"norm={norm} must be above 0.")
     vectors = np.asarray(vectors_ND, dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors * np.minimum(1.0, norm / np.maximum(lengths, _SMALLEST))
+    return vectors * np.divide(norm, lengths, out=np.ones_like(lengths), where=lengths > norm)
 
 
 def unit(vectors_ND: np.ndarray) -> Float64[np.ndarray, "N D"]:
-    """Return each row at length 1; a zero row stays zero."""
+    """Return each row at length 1; a zero row, or one too short to have a direction, becomes zero."""
     vectors = np.asarray(vectors_ND, dtype=np.float64)
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _SMALLEST)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > _SHORTEST)

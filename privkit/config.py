@@ -4,12 +4,13 @@ A study is a base configuration and, under ``cells``, what each cell changes. A 
 merged into the base's, unless it names another plug-in: then it replaces it.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from privkit import plug
 from privkit.data._base import AbstractData
@@ -25,15 +26,14 @@ _PLUGINS = {
     "method": "privkit.methods",
     "defense": "privkit.defenses",
 }
+_NO_NAME = re.compile(r"[^\w.-]")
 
 
-class Split(BaseModel):
+class Split(plug.Settings):
     """Shares of each class of each domain; what is left over is not used.
 
     Members and non-members are the two random halves of one pool, so they are exchangeable.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     pool: float = Field(
         default=0.6, gt=0, lt=1, description="share that is split into members (trained on) and non-members"
@@ -49,19 +49,22 @@ class Split(BaseModel):
         return self
 
 
-class Canaries(BaseModel):
+class Canaries(plug.Settings):
     """Planted records: how many per client, and how far outside the ball."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     count: int = Field(default=0, ge=0, description="canaries per client and seed; 0 plants none")
     norm: float = Field(default=3.0, gt=0, description="length of a canary, in the units of the embedding")
 
+    @field_validator("count")
+    @classmethod
+    def _not_one(cls, count: int) -> int:
+        if count == 1:
+            raise ValueError("plant at least 2 canaries, or 0; half of them are negated")
+        return count
 
-class RunConfig(BaseModel):
+
+class RunConfig(plug.Settings):
     """Everything that decides what one run computes, but its seed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     data: AbstractData
     encoder: AbstractEncoder
@@ -84,7 +87,7 @@ class RunConfig(BaseModel):
             for section, package in _PLUGINS.items():
                 if section in built:
                     built[section] = plug.build(package, built[section])
-            return cls(**built)
+            return cls.model_validate(built)
         except ValidationError as error:
             raise InputError(f"{where}: {plug.describe(error, cls)}") from None
         except InputError as error:
@@ -112,36 +115,30 @@ class Study:
 
 
 def load(path: Path, *, seeds: int | None = None) -> Study:
-    """Return the study that a YAML file describes; ``seeds`` overrides the file's."""
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # noqa: S506
-    except FileNotFoundError:
-        raise InputError(
-            f"{path} does not exist; give a configuration file such as configs/demo.yaml."
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
-    if not isinstance(document, dict):
-        raise InputError(f"{path} holds no settings; write sections such as data: and method:.")
-    base = dict(document)
-    cells = base.pop("cells", None) or {path.stem: {}}
+    """Return the study that a YAML file describes; ``seeds`` overrides the file's.
+
+    Without ``cells``, there is one, named after the file.
+    """
+    base = _document(path)
     count = base.pop("seeds", 1) if seeds is None else seeds
     base.pop("seeds", None)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise InputError(f"{path}: seeds={count!r}; give a whole number of at least 1.")
+    cells = base.pop("cells", None) or {_name_from(path): {}}
     if not isinstance(cells, dict):
         raise InputError(
             f"{path}: cells is {type(cells).__name__}; write one name per cell, its changes below it."
         )
-    return Study(
-        cells={
-            _cell_name(path, name): RunConfig.from_settings(
-                merged(base, changes or {}), where=f"{path} cell {name}" if len(cells) > 1 else str(path)
-            )
-            for name, changes in cells.items()
-        },
-        seeds=count,
-    )
+    built: dict[str, RunConfig] = {}
+    for given, changes in cells.items():
+        name = _cell_name(path, given)
+        if name in built:
+            raise InputError(f"{path}: cell name {name!r} appears twice; rename one of the two.")
+        where = f"{path} cell {name}" if len(cells) > 1 else str(path)
+        if not isinstance(changes or {}, dict):
+            raise InputError(f"{where} is {changes!r}; write what the cell changes below its name.")
+        built[name] = RunConfig.from_settings(merged(base, changes or {}), where=where)
+    return Study(cells=built, seeds=count)
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -149,33 +146,70 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
     >>> merged({"defense": {"name": "igpp", "epsilon": 1}}, {"defense": {"epsilon": 8}})
     {'defense': {'name': 'igpp', 'epsilon': 8}}
-    >>> merged({"defense": {"name": "igpp", "epsilon": 1}}, {"defense": {"name": "none"}})
-    {'defense': {'name': 'none'}}
+    >>> merged({"defense": "igpp"}, {"defense": {"epsilon": 8}})
+    {'defense': {'name': 'igpp', 'epsilon': 8}}
+    >>> merged({"defense": {"name": "igpp", "epsilon": 1}}, {"defense": "none"})
+    {'defense': 'none'}
     """
-    result = dict(base)
-    for key, value in changes.items():
-        before = result.get(key)
-        both = isinstance(before, dict) and isinstance(value, dict)
-        same = both and value.get("name", before.get("name")) == before.get("name")
-        result[key] = merged(before, value) if both and same else value
-    return result
+    return base | {key: _merged_section(base.get(key), value) for key, value in changes.items()}
+
+
+def _merged_section(before: Any, after: Any) -> Any:
+    if not isinstance(before, dict) and not isinstance(after, dict):
+        return after
+    # a bare name stands for the section that holds nothing else
+    old, new = ({"name": v} if isinstance(v, str) else v for v in (before, after))
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return after
+    return merged(old, new) if new.get("name", old.get("name")) == old.get("name") else after
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """Return what a YAML file holds, if that is sections of known names."""
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # noqa: S506
+    except FileNotFoundError:
+        raise InputError(
+            f"{path} does not exist; give a configuration file such as configs/demo.yaml."
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error}); give a configuration file.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path} holds no settings; write sections such as data: and method:.")
+    known = [*RunConfig.model_fields, "cells", "seeds"]
+    for key in document:
+        if key not in known:
+            raise InputError(f"{path}: {plug.unknown_key(str(key), str(key), known=known)}")
+    return document
 
 
 def _cell_name(path: Path, name: Any) -> str:
     text = str(name)
-    if not text or not all(c.isalnum() or c in "-_." for c in text) or text.startswith("."):
+    if not text or _NO_NAME.search(text) or text.startswith("."):
         raise InputError(
             f"{path}: cell name {name!r} cannot name a folder; use letters, digits, - _ and dots."
         )
     return text
 
 
+def _name_from(path: Path) -> str:
+    """Return a cell name for a file that names none."""
+    return _NO_NAME.sub("-", path.stem).lstrip(".") or "run"
+
+
 class _StrictLoader(yaml.SafeLoader):
     """A safe YAML loader that refuses the same key twice."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        keys = [
+            self.construct_object(key, deep=True)
+            for key, _ in node.value
+            if key.tag != "tag:yaml.org,2002:merge"
+        ]
         twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
         if twice is not None:
             raise yaml.YAMLError(f"key {twice!r} appears twice{node.start_mark}")
-        return super().construct_mapping(node, deep=deep)
+        return node

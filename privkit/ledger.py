@@ -11,10 +11,11 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from privkit.atomic import canonical_json
+from privkit.atomic import canonical_json, sync_folder
 from privkit.errors import InputError
+from privkit.whole import whole
 
 START = hashlib.sha256(b"privkit ledger 1").hexdigest()
 
@@ -32,9 +33,10 @@ class Anchor:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Self:
+    def from_dict(cls, plain: dict[str, Any]) -> "Anchor":
         """Read what :meth:`to_dict` returned."""
-        return cls(**plain)
+        lines, size = whole("lines", plain["lines"], least=0), whole("bytes", plain["bytes"], least=0)
+        return cls(lines=lines, bytes=size, head=plain["head"])
 
 
 def _hash(entry: dict[str, Any]) -> str:
@@ -59,12 +61,21 @@ def append(path: Path, entries: Iterable[dict[str, Any]], anchor: Anchor) -> Anc
     A tail beyond the anchor was written by a process that died before it could anchor it.
     """
     data, after = chain(entries, anchor)
-    with path.open("r+b" if path.exists() else "w+b") as handle:
+    new = not path.exists()
+    found = 0 if new else path.stat().st_size
+    if found < anchor.bytes:
+        raise InputError(
+            f"{path} was cut: it holds {found} bytes where run.json anchors {anchor.bytes}; "
+            "restore it or train again."
+        )
+    with path.open("w+b" if new else "r+b") as handle:
         handle.truncate(anchor.bytes)
         handle.seek(anchor.bytes)
         handle.write(data)
         handle.flush()
         os.fsync(handle.fileno())
+    if new:
+        sync_folder(path.parent)
     return after
 
 
@@ -73,8 +84,8 @@ def read(path: Path, anchor: Anchor) -> list[dict[str, Any]]:
     if not path.exists():
         raise InputError(f"{path} is missing, but run.json anchors {anchor.lines} lines; restore it.")
     data = path.read_bytes()[: anchor.bytes]
-    lines = data.splitlines()
-    if len(data) < anchor.bytes or len(lines) != anchor.lines:
+    *lines, rest = data.split(b"\n")
+    if rest or len(data) < anchor.bytes or len(lines) != anchor.lines:
         raise InputError(
             f"{path} was cut: it holds {len(lines)} whole lines where run.json anchors {anchor.lines}; "
             "restore it or train again."
@@ -92,13 +103,10 @@ def _checked(path: Path, number: int, line: bytes, previous: str) -> tuple[dict[
     """Return one line's entry and hash, if both its links hold."""
     try:
         entry = json.loads(line)
+        written = canonical_json(entry).encode() == line  # JSON reads 1E-5 and 1e-5 as the same
         head = entry.pop("hash")
-        sound = entry["previous"] == previous and _hash(entry) == head
+        if written and entry.pop("previous") == previous and _hash({**entry, "previous": previous}) == head:
+            return entry, head
     except (ValueError, KeyError, TypeError, AttributeError):
-        sound = False
-    if not sound:
-        raise InputError(
-            f"{path} was changed: line {number} does not match its hash; restore it or train again."
-        )
-    del entry["previous"]
-    return entry, head
+        pass
+    raise InputError(f"{path} was changed: line {number} does not match its hash; restore it or train again.")

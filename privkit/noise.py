@@ -9,7 +9,7 @@ last bits of a floating-point sample (Mironov, 2012, "On significance of the lea
 import os
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float64
@@ -32,6 +32,7 @@ def keyed(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=key)))
 
 
+@runtime_checkable
 class Noise(Protocol):
     """A source of standard normal noise for one release."""
 

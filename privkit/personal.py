@@ -9,19 +9,18 @@ Shapes: G clients, B records, d embedding width, r adapter width, C classes.
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from accountant.contract import DependsOn
 from privkit.noise import Purpose, keyed
+from privkit.plug import Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class PersonalModel(BaseModel):
+class PersonalModel(Settings):
     """Residual bottleneck adapter after the backbone (or none), then a linear head."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     adapter: int | None = Field(
         default=None, ge=1, description="bottleneck width of the adapter; none leaves the encoder frozen"

@@ -7,19 +7,31 @@ config files, tables and on the command line. Files that start with an underscor
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from privkit.errors import InputError
 
 
-class Plugin(BaseModel):
-    """Base of every plug-in: frozen, and unknown settings are errors."""
+class Settings(BaseModel):
+    """Base of every section of a configuration: frozen; an unknown key or a number that is none is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number_is_no_truth_value(cls, value: Any, info: Any) -> Any:
+        wanted = cls.model_fields[info.field_name].annotation
+        if isinstance(value, bool) and {int, float} & {wanted, *get_args(wanted)}:
+            raise ValueError("a truth value is no valid integer or number; give one")
+        return value
+
+
+class Plugin(Settings):
+    """Base of every plug-in."""
 
     citation: ClassVar[str] = ""
 
@@ -77,7 +89,7 @@ def build(package: str, settings: Any) -> Plugin:
     fields = {key: value for key, value in settings.items() if key != "name"}
     cls = find(package, settings["name"])
     try:
-        return cls(**fields)
+        return cls.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{kind} {settings['name']}: {describe(error, cls)}") from None
 
@@ -87,11 +99,29 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "settings"
     if first["type"] == "extra_forbidden":
-        known = list(model.model_fields)
-        close = difflib.get_close_matches(where, known, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        return f"unknown key {where!r}; known keys are {', '.join(known) or 'none'}.{hint}"
+        *path, key = first["loc"]
+        return unknown_key(where, str(key), known=list(_section(model, path).model_fields))
     if first["type"] == "missing":
         return f"{where} is missing; add it."
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
     return f"{where}={first['input']!r}: {message[0].lower()}{message[1:]}."
+
+
+def unknown_key(where: str, key: str, *, known: list[str]) -> str:
+    """Return the sentence that refuses a key, with the known one that is closest to it."""
+    close = difflib.get_close_matches(key, known, n=1)
+    hint = f" Did you mean {close[0]}?" if close else ""
+    return f"unknown key {where!r}; known keys are {', '.join(known) or 'none'}.{hint}"
+
+
+def _section(model: type[BaseModel], path: Iterable[int | str]) -> type[BaseModel]:
+    """Return the settings class that a path of keys leads to, as far as it can be followed."""
+    for part in path:
+        found = model.model_fields.get(str(part))
+        if (
+            found is not None
+            and isinstance(found.annotation, type)
+            and issubclass(found.annotation, BaseModel)
+        ):
+            model = found.annotation
+    return model

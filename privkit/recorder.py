@@ -19,8 +19,7 @@ import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +27,10 @@ from accountant import check
 from accountant.events import Event
 from privkit import canary
 from privkit.errors import InputError
-from privkit.release import Payload, Prototypes, Release
+from privkit.release import Head, Payload, Prototypes, Release, frozen, frozen_whole
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records
+from privkit.whole import whole
 
 
 class Recorder:
@@ -65,8 +65,9 @@ class Recorder:
         Raises:
             InputError: the folder holds something, or a number is out of range.
         """
-        check.count(clients=clients, rounds=rounds, num_classes=num_classes, dim=dim)
-        check.non_negative(canaries=canaries)
+        clients, rounds = whole("clients", clients, least=1), whole("rounds", rounds, least=1)
+        num_classes, dim = whole("num_classes", num_classes, least=1), whole("dim", dim, least=1)
+        canaries = whole("canaries", canaries, least=0)
         if promise is not None:
             check.positive(epsilon=promise[0])
             check.open_unit(delta=promise[1])
@@ -88,8 +89,8 @@ class Recorder:
         )
         self.run = Run.create(path, info)
         self._pending: dict[int, Release] = {}
-        self._members = np.zeros(0, dtype=bool)
-        self._write()
+        self._asked = False
+        self._write(members=np.zeros(0, dtype=bool))
 
     def ask(
         self,
@@ -111,20 +112,37 @@ class Recorder:
             clients: whose domain each comes from, shape [N].
             members: whether that client trained on it, shape [N].
             reference: vectors, labels and clients of records that the attacker owns.
+
+        Raises:
+            InputError: shapes, labels or clients do not fit the run, or it was asked before.
         """
-        records = _records(vectors, labels, clients)
-        self._members = np.asarray(members, dtype=bool)
-        if self._members.shape != (len(records),):
-            raise InputError(f"members has shape {self._members.shape}; give one truth value per record.")
-        owned = None if reference is None else _records(*reference)
-        self._write(records, owned)
+        if self._asked:
+            raise InputError(f"{self.run.path}: ask was called before; put all records into one call.")
+        records = self._records(vectors, labels, clients)
+        member = np.asarray(members)
+        if member.shape != (len(records),) or member.dtype != bool:
+            raise InputError(
+                f"members has shape {member.shape} and type {member.dtype}; give one truth value per record."
+            )
+        owned = None if reference is None else self._records(*reference)
+        self._write(members=member, records=records, reference=owned)
+        self._asked = True
 
     def plant(self, client: int, vectors: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a client's embeddings and labels with its canaries added; release all of them together."""
-        if self._canaries is None or self._signs is None:
-            return np.asarray(vectors), np.asarray(labels)
-        mine = canary.planted(self._canaries, self._signs).of(client)
-        return np.concatenate([vectors, mine.vectors]), np.concatenate([labels, mine.labels])
+        """Return a client's embeddings and labels with its canaries added; release all of them together.
+
+        Returns:
+            New arrays, float64 [N + canaries, d] and int64 [N + canaries].
+
+        Raises:
+            InputError: shapes, labels or the client do not fit the run.
+        """
+        real = self._records(vectors, labels, np.full(len(labels), client))
+        both = [real.vectors.astype(np.float64)], [real.labels]
+        if self._canaries is not None and self._signs is not None:
+            mine = canary.planted(self._canaries, self._signs).of(client)
+            both = [*both[0], mine.vectors], [*both[1], mine.labels]
+        return np.concatenate(both[0]), np.concatenate(both[1])
 
     def real(self, payload: Prototypes) -> Prototypes:
         """Return a payload without the canaries' prototypes, for the server to go on with."""
@@ -132,37 +150,64 @@ class Recorder:
 
     def record(self, *, round: int, client: int, payload: Payload, event: Event) -> None:
         """Record one message; a round is committed when all of its clients have sent theirs."""
+        if self.run.complete:
+            raise InputError(
+                f"all {self.run.info.rounds} rounds are recorded; create the Recorder with more of them."
+            )
         if round != self.run.completed:
             raise InputError(
                 f"round={round}: round {self.run.completed} is open; record the rounds in order."
             )
+        release = Release(round=round, client=client, payload=payload, event=event)
         if not 0 <= client < len(self.run.info.clients) or client in self._pending:
             raise InputError(
                 f"client={client} in round {round}: give each of the {len(self.run.info.clients)} clients once."
             )
-        self._pending[client] = Release(round=round, client=client, payload=payload, event=event)
+        self._refuse_misfit(payload)
+        self._pending[release.client] = release
         if len(self._pending) == len(self.run.info.clients):
             self.run.commit(round, [self._pending[m] for m in sorted(self._pending)])
             self._pending = {}
 
-    def _write(self, records: Records | None = None, reference: Records | None = None) -> None:
+    def _write(
+        self, *, members: np.ndarray, records: Records | None = None, reference: Records | None = None
+    ) -> None:
         self.run.write_questions(records=records, reference=reference, canaries=self._canaries)
         signs = np.zeros(0, dtype=bool) if self._signs is None else self._signs
-        self.run.write_answers(members=self._members, canary_signs=signs)
+        self.run.write_answers(members=members, canary_signs=signs)
 
-    def __enter__(self) -> Self:
-        """Return the recorder itself."""
-        return self
+    def _refuse_misfit(self, payload: Payload) -> None:
+        """Raise if a payload is of another width, or of a class that neither a record nor a canary has."""
+        info = self.run.info
+        if isinstance(payload, Prototypes | Head):
+            width = next(iter(payload.tensors().values())).shape[1]
+            if width != info.dim:
+                raise InputError(
+                    f"{payload.kind} of width {width}: this run was created with dim={info.dim}."
+                )
+        if isinstance(payload, Prototypes):
+            end = info.num_classes if self._canaries is None else self._canaries.labels.max() + 1
+            if (payload.labels >= end).any():
+                raise InputError(
+                    f"label {payload.labels.max()} was released; this run was created with "
+                    f"num_classes={info.num_classes}, numbered from 0."
+                )
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Refuse to end with a round half recorded, unless something else went wrong already."""
-        if kind is None and (self._pending or not self.run.complete):
+    def _records(self, vectors: np.ndarray, labels: np.ndarray, clients: np.ndarray) -> Records:
+        """Return some real records, if they fit the run."""
+        z = frozen("vectors", vectors, ndim=2)
+        y = frozen_whole("labels", labels, least=0)
+        m = frozen_whole("clients", clients, least=0)
+        info = self.run.info
+        if z.shape != (len(y), info.dim) or len(m) != len(y):
             raise InputError(
-                f"{self.run.path}: {self.run.completed} of {self.run.info.rounds} rounds were recorded whole; "
-                "record every client of every round, or create the Recorder with fewer rounds."
+                f"vectors {z.shape}, labels {y.shape} and clients {m.shape} do not fit; "
+                f"give [N, {info.dim}], [N] and [N]."
             )
+        for name, values, end in (("labels", y, info.num_classes), ("clients", m, len(info.clients))):
+            if (values >= end).any():
+                raise InputError(f"{name} holds {values.max()}; this run numbers them from 0 to {end - 1}.")
+        return Records(vectors=z, labels=y, clients=m)
 
 
 def _designed(clients: int, count: int, dim: int, norm: float | None, num_classes: int) -> Records | None:
@@ -175,17 +220,3 @@ def _designed(clients: int, count: int, dim: int, norm: float | None, num_classe
     return canary.design(
         clients=clients, count=count, dim=dim, norm=norm, num_classes=num_classes, seed=secrets.randbits(128)
     )
-
-
-def _records(vectors: np.ndarray, labels: np.ndarray, clients: np.ndarray) -> Records:
-    made = Records(
-        vectors=np.asarray(vectors),
-        labels=np.asarray(labels, dtype=np.int64),
-        clients=np.asarray(clients, dtype=np.int64),
-    )
-    if made.vectors.ndim != 2 or not len(made.vectors) == len(made.labels) == len(made.clients):
-        raise InputError(
-            f"vectors {made.vectors.shape}, labels {made.labels.shape} and clients {made.clients.shape} "
-            "do not fit; give [N, d], [N] and [N]."
-        )
-    return made

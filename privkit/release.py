@@ -8,26 +8,42 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from accountant import check
 from accountant.events import Event
 from privkit.errors import InputError
+from privkit.whole import whole
+
+_FLOATS = (np.float16, np.float32, np.float64)
 
 
-def frozen(name: str, array: object, *, ndim: int, kinds: str) -> np.ndarray:
-    """Return a read-only C-ordered copy; a wrong rank, kind or a non-finite value is refused by name."""
+def frozen(name: str, array: object, *, ndim: int) -> np.ndarray:
+    """Return a read-only C-ordered copy of some floats; another rank, type or a non-finite value is refused by name."""
     value = np.array(array, order="C", copy=True)
-    if value.ndim != ndim or value.dtype.kind not in kinds:
+    if value.ndim != ndim or value.dtype.newbyteorder("=") not in _FLOATS:
         raise InputError(
-            f"{name} has shape {value.shape} and type {value.dtype}; give {ndim} axes of "
-            f"{'numbers' if 'f' in kinds else 'whole numbers'}."
+            f"{name} has shape {value.shape} and type {value.dtype}; give {ndim} axes of floats of at most 64 bits."
         )
-    if value.dtype.kind == "f" and not np.isfinite(value).all():
+    if not np.isfinite(value).all():
         where = np.argwhere(~np.isfinite(value))[0].tolist()
         raise InputError(f"{name}{where} is {value[tuple(where)]}; only finite numbers can be released.")
+    value = value.astype(value.dtype.newbyteorder("<"))
+    value.setflags(write=False)
+    return value
+
+
+def frozen_whole(name: str, array: object, *, least: int) -> np.ndarray:
+    """Return a read-only int64 copy of one axis of whole numbers of at least ``least``, else refuse them by name."""
+    value = np.asarray(array)
+    if value.ndim != 1 or (value.dtype.kind not in "iu" and value.size):
+        raise InputError(
+            f"{name} has shape {value.shape} and type {value.dtype}; give one axis of whole numbers."
+        )
+    if (value < least).any() or (value > np.iinfo(np.int64).max).any():
+        raise InputError(f"{name}={value.tolist()}: give whole numbers of at least {least}.")
+    value = value.astype("<i8")
     value.setflags(write=False)
     return value
 
@@ -43,7 +59,7 @@ class Payload(ABC):
 
     @classmethod
     @abstractmethod
-    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "Payload":
         """Read what :meth:`tensors` returned."""
 
     @property
@@ -66,7 +82,7 @@ class Prototypes(Payload):
 
     Attributes:
         vectors: floats of shape [P, d].
-        labels: class of each vector, whole numbers of shape [P].
+        labels: class of each vector, whole numbers from 0, shape [P].
         counts: records behind each vector, shape [P], each at least 1; ``None`` when not sent.
     """
 
@@ -76,31 +92,29 @@ class Prototypes(Payload):
     counts: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "vectors", frozen("vectors", self.vectors, ndim=2, kinds="f"))
-        labels = frozen("labels", np.asarray(self.labels, dtype=np.int64), ndim=1, kinds="iu")
-        object.__setattr__(self, "labels", labels)
-        if len(labels) != len(self.vectors):
+        object.__setattr__(self, "vectors", frozen("vectors", self.vectors, ndim=2))
+        object.__setattr__(self, "labels", frozen_whole("labels", self.labels, least=0))
+        if len(self.labels) != len(self.vectors):
             raise InputError(
-                f"{len(labels)} labels for {len(self.vectors)} vectors; give one label per vector."
+                f"{len(self.labels)} labels for {len(self.vectors)} vectors; give one label per vector."
             )
         if self.counts is not None:
-            counts = frozen("counts", np.asarray(self.counts, dtype=np.int64), ndim=1, kinds="iu")
-            if counts.shape != labels.shape or (counts < 1).any():
-                raise InputError(f"counts={counts.tolist()}: give one count of at least 1 per vector.")
-            object.__setattr__(self, "counts", counts)
+            object.__setattr__(self, "counts", frozen_whole("counts", self.counts, least=1))
+            if len(self.counts) != len(self.labels):
+                raise InputError(f"counts={self.counts.tolist()}: give one count per vector.")
 
     def tensors(self) -> dict[str, np.ndarray]:
         named = {"vectors": self.vectors, "labels": self.labels}
         return named if self.counts is None else {**named, "counts": self.counts}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "Prototypes":
         return cls(vectors=tensors["vectors"], labels=tensors["labels"], counts=tensors.get("counts"))
 
-    def only(self, keep_P: np.ndarray) -> Self:
+    def only(self, keep_P: np.ndarray) -> "Prototypes":
         """Return the prototypes that a boolean mask of shape [P] keeps."""
         counts = None if self.counts is None else self.counts[keep_P]
-        return type(self)(vectors=self.vectors[keep_P], labels=self.labels[keep_P], counts=counts)
+        return Prototypes(vectors=self.vectors[keep_P], labels=self.labels[keep_P], counts=counts)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -111,13 +125,13 @@ class Head(Payload):
     weights: np.ndarray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", frozen("weights", self.weights, ndim=2, kinds="f"))
+        object.__setattr__(self, "weights", frozen("weights", self.weights, ndim=2))
 
     def tensors(self) -> dict[str, np.ndarray]:
         return {"weights": self.weights}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "Head":
         return cls(weights=tensors["weights"])
 
 
@@ -126,7 +140,7 @@ class Update(Payload):
     """Named model tensors of one client: its gradient, its optimiser's step, or its weights.
 
     Attributes:
-        named: floats of any shape, by parameter name.
+        named: floats of any shape, by parameter name; leave out counters such as ``num_batches_tracked``.
         means: what the numbers are: ``gradient``, ``delta`` or ``weights``.
     """
 
@@ -139,16 +153,14 @@ class Update(Payload):
             raise InputError(f"means={self.means!r}; say gradient, delta or weights.")
         if not self.named:
             raise InputError("an update needs at least one tensor; named is empty.")
-        arrays = {
-            name: frozen(name, array, ndim=np.ndim(array), kinds="f") for name, array in self.named.items()
-        }
+        arrays = {name: frozen(name, array, ndim=np.ndim(array)) for name, array in self.named.items()}
         object.__setattr__(self, "named", arrays)
 
     def tensors(self) -> dict[str, np.ndarray]:
         return {f"{self.means}.{name}": array for name, array in self.named.items()}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "Update":
         split = {name.partition(".")[::2]: array for name, array in tensors.items()}
         means = {m for m, _ in split}
         if len(means) != 1:
@@ -176,4 +188,10 @@ class Release:
     event: Event
 
     def __post_init__(self) -> None:
-        check.non_negative(round=self.round, client=self.client)
+        object.__setattr__(self, "round", whole("round", self.round, least=0))
+        object.__setattr__(self, "client", whole("client", self.client, least=0))
+        if not isinstance(self.payload, Payload):
+            kinds = ", ".join(kind.__name__ for kind in PAYLOADS.values())
+            raise InputError(f"payload is {type(self.payload).__name__}; give one of {kinds}.")
+        if not isinstance(self.event, Event):
+            raise InputError(f"event is {type(self.event).__name__}; give one of accountant.events.")

@@ -15,105 +15,75 @@ leaves either the round before or the round itself; what lies beyond the anchor 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from accountant import events
-from privkit import atomic, ledger, tensors
+from privkit import ledger, lock, tensors
 from privkit.errors import InputError
+from privkit.manifest import Manifest
+from privkit.manifest import RunInfo as RunInfo
 from privkit.release import PAYLOADS, Release
 from privkit.transcript import Records, Transcript
 from privkit.truth import Truth
 
-SCHEMA = 1
 _EMPTY = np.zeros(0, dtype=bool)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunInfo:
-    """What a run is: fixed when it is created, and compared when it is resumed.
-
-    Attributes:
-        cell: name of its configuration; runs that differ in nothing but the seed share it.
-        seed: of every keyed draw; ``None`` when the noise was cryptographic.
-        rounds: planned communication rounds.
-        clients: one name per client.
-        num_classes: real classes; canary classes come after them.
-        dim: width of an embedding.
-        promise: the (epsilon, delta) that was promised for the whole run, if any.
-        config: the full configuration, as plain values.
-        data: sha256 of what the run was computed from, by name.
-        versions: of the software that made it; written down, not compared.
-    """
-
-    cell: str
-    seed: int | None
-    rounds: int
-    clients: tuple[str, ...]
-    num_classes: int
-    dim: int
-    promise: Mapping[str, float] | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
-    data: Mapping[str, str] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the information as plain values."""
-        return {**vars(self), "clients": list(self.clients)}
 
 
 class Run:
     """One run directory, open for reading, or for committing rounds."""
 
-    def __init__(self, path: Path) -> None:
-        """Open a run; one of another schema, or with a damaged run.json, is refused."""
+    def __init__(self, path: Path, *, held: lock.Lock | None = None) -> None:
+        """Open a run for reading; one of another schema, or with a damaged run.json, is refused."""
         self.path = path
-        self._document = _checked(path / "run.json")
-        plain = dict(self._document["run"])
-        self.info = RunInfo(**{**plain, "clients": tuple(plain["clients"])})
-        self.anchor = ledger.Anchor.from_dict(self._document["progress"]["ledger"])
+        self._manifest = Manifest.read(path / "run.json")
+        self._held = held
 
     @classmethod
     def create(cls, path: Path, info: RunInfo, *, batch: Sequence[str] = ()) -> "Run":
-        """Return a new run, or the one already there if it was created from the same information."""
-        if (path / "run.json").exists():
-            run = cls(path)
-            run.refuse_change(info)
-            return run
-        if path.exists() and any(not entry.name.startswith(".") for entry in path.iterdir()):
-            raise InputError(f"{path} holds other files and no run.json; choose another folder.")
-        document = {
-            "schema": SCHEMA,
-            "run": info.to_dict(),
-            "batch": list(batch),
-            "progress": {"rounds": 0, "ledger": ledger.Anchor().to_dict()},
-        }
-        atomic.write_json(path / "run.json", document)
-        return cls(path)
+        """Return a new run, or the one already there if it was created from the same information.
+
+        It is open for committing, by one process at a time: while another one has it open, it is refused.
+        """
+        _refuse_other_files(path)
+        held = lock.hold(path)
+        if not (path / "run.json").exists():
+            Manifest(info=info, batch=tuple(batch)).write(path / "run.json")
+        run = cls(path, held=held)
+        run.refuse_change(info)
+        return run
 
     def refuse_change(self, info: RunInfo) -> None:
         """Raise if some information differs from what this run was created with, naming the difference."""
-        for name in ("config", "data", "seed", "rounds", "clients", "num_classes", "dim", "promise"):
-            before, now = getattr(self.info, name), getattr(info, name)
-            difference = _difference(before, now, name)
-            if difference:
-                raise InputError(
-                    f"{self.path} was created with another {difference}; "
-                    "use a new --out folder, or the configuration it was created with."
-                )
+        difference = self.info.difference(info)
+        if difference:
+            raise InputError(
+                f"{self.path} was created with another {difference}; "
+                "use a new --out folder, or the configuration it was created with."
+            )
+
+    @property
+    def info(self) -> RunInfo:
+        """Return what the run is."""
+        return self._manifest.info
+
+    @property
+    def anchor(self) -> ledger.Anchor:
+        """Return where the ledger ends."""
+        return self._manifest.anchor
 
     @property
     def batch(self) -> list[str]:
         """Return the runs that are trained together with this one, by path below their common folder."""
-        return list(self._document["batch"])
+        return list(self._manifest.batch)
 
     @property
     def completed(self) -> int:
         """Return the number of committed rounds."""
-        return self._document["progress"]["rounds"]
+        return self._manifest.rounds
 
     @property
     def complete(self) -> bool:
@@ -148,31 +118,50 @@ class Run:
         A round that is committed already must come out the same; otherwise the difference is refused
         and nothing is written.
         """
-        entries = [_entry(release) for release in releases]
+        ordered = sorted(releases, key=lambda release: release.client)
+        self._refuse_misplaced(round, ordered)
+        entries = [_entry(release) for release in ordered]
         if round < self.completed:
             self._refuse_other_bytes(round, entries)
             return
-        if round != self.completed:
-            raise InputError(f"{self.path}: round {round} cannot follow {self.completed} committed rounds.")
         named = {
             f"{r.client:06d}/{r.payload.kind}/{name}": array
-            for r in releases
+            for r in ordered
             for name, array in r.payload.tensors().items()
         }
         tensors.write(self._upload(round), named)
         if clean:
-            tensors.write(self._clean(round), {f"{m:06d}": array for m, array in clean.items()})
+            by_client = {f"{m:06d}": array for m, array in clean.items()}
+            tensors.write(self._clean(round), by_client, durable=False)
         if state is not None:
-            tensors.write(self._state(round + 1), dict(state))
+            tensors.write(self._state(round + 1), dict(state), durable=False)
+            self._forget_states(before=round)
         anchor = ledger.append(self.path / "ledger.jsonl", entries, self.anchor)
-        self._anchor(round + 1, anchor)
-        self._state(round - 1).unlink(missing_ok=True)
+        manifest = replace(self._manifest, rounds=round + 1, anchor=anchor)
+        manifest.write(self.path / "run.json")
+        self._manifest = manifest
 
-    def _anchor(self, rounds: int, anchor: ledger.Anchor) -> None:
-        progress = {"rounds": rounds, "ledger": anchor.to_dict()}
-        self._document = {**self._document, "progress": progress}
-        atomic.write_json(self.path / "run.json", self._document)
-        self.anchor = anchor
+    def _refuse_misplaced(self, round: int, ordered: Sequence[Release]) -> None:
+        """Raise if this is not the next round, or not one message of each sender in it."""
+        if round > self.completed:
+            raise InputError(f"{self.path}: round {round} cannot follow {self.completed} committed rounds.")
+        if round >= self.info.rounds:
+            raise InputError(f"{self.path}: round {round} is beyond the {self.info.rounds} planned rounds.")
+        other = next((r.round for r in ordered if r.round != round), None)
+        if other is not None:
+            raise InputError(f"{self.path}: a release of round {other} cannot be committed in round {round}.")
+        senders = [r.client for r in ordered]
+        if len(set(senders)) < len(senders) or not set(senders) <= set(range(len(self.info.clients))):
+            raise InputError(
+                f"{self.path}: round {round} has releases of clients {senders}; "
+                f"give at most one of each client from 0 to {len(self.info.clients) - 1}."
+            )
+
+    def _forget_states(self, *, before: int) -> None:
+        """Remove the states of earlier rounds; the one before this stays for a sibling that is a round behind."""
+        for path in (self.path / "state").glob("round-*.safetensors"):
+            if int(path.stem.removeprefix("round-")) < before:
+                path.unlink()
 
     def _refuse_other_bytes(self, round: int, entries: Sequence[dict[str, Any]]) -> None:
         before = [e for e in self.entries() if e["round"] == round]
@@ -201,7 +190,10 @@ class Run:
     def records(self, name: str) -> Records | None:
         """Return ``records``, ``reference`` or ``canaries``, or ``None`` if the run has none."""
         path = self.path / "candidates" / f"{name}.safetensors"
-        return Records(**tensors.read(path)) if path.exists() else None
+        if not path.exists():
+            return None
+        named = tensors.read(path, "vectors", "labels", "clients")
+        return Records(vectors=named["vectors"], labels=named["labels"], clients=named["clients"])
 
     def truth(self) -> Truth:
         """Return the answers; without them an attack has scores, but nothing to be judged by."""
@@ -210,11 +202,12 @@ class Run:
             raise InputError(
                 f"{path} is missing: attacks cannot be judged without it; restore truth/ or train again."
             )
-        named = tensors.read(path)
+        named = tensors.read(path, "members", "canary_signs")
         clean = {
-            (int(file.stem.removeprefix("round-")), int(client)): array
-            for file in sorted((self.path / "truth").glob("round-*.safetensors"))
-            for client, array in tensors.read(file).items()
+            (round, int(client)): array
+            for round in range(self.completed)
+            if self._clean(round).exists()
+            for client, array in tensors.read(self._clean(round)).items()
         }
         return Truth(
             members=named["members"].astype(bool),
@@ -233,7 +226,10 @@ class Run:
 
 
 def find(root: Path) -> list[Run]:
-    """Return the runs in a folder: itself, or those below it, in the order of their paths."""
+    """Return the runs in a folder: itself, or those below it, in the order of their paths.
+
+    Links below the folder are not followed, so that no run counts twice.
+    """
     if not root.exists():
         raise InputError(f"{root} does not exist; give a folder that `privkit train` or a Recorder wrote.")
     paths = sorted(root.rglob("run.json"))
@@ -244,16 +240,15 @@ def find(root: Path) -> list[Run]:
     return [Run(path.parent) for path in paths]
 
 
-def _checked(path: Path) -> dict[str, Any]:
-    document = atomic.read_json(path)
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if schema != SCHEMA:
-        raise InputError(
-            f"{path} has schema {schema!r}, this privkit reads {SCHEMA}; use the version that wrote it."
-        )
-    if not {"run", "batch", "progress"} <= set(document):
-        raise InputError(f"{path} is incomplete; it was damaged or edited.")
-    return document
+def _refuse_other_files(path: Path) -> None:
+    """Raise if a folder cannot become a run: it is none, or it holds something else; make it if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        others = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+    except OSError as error:
+        raise InputError(f"{path} cannot be used as a folder ({error}); choose another.") from None
+    if others and not (path / "run.json").exists():
+        raise InputError(f"{path} holds other files and no run.json; choose another folder.")
 
 
 def _entry(release: Release) -> dict[str, Any]:
@@ -272,8 +267,11 @@ def _release(path: Path, entry: dict[str, Any], upload: Mapping[str, np.ndarray]
     where = f"{path}: the upload of client {entry['client']} in round {entry['round']}"
     if not named:
         raise InputError(f"{where} is missing; restore uploads/ or train again.")
-    payload = PAYLOADS[entry["payload"]["kind"]].from_tensors(named)
-    if payload.digest() != entry["payload"]["sha256"]:
+    try:
+        payload = PAYLOADS[entry["payload"]["kind"]].from_tensors(named)
+    except (KeyError, ValueError):
+        payload = None
+    if payload is None or payload.digest() != entry["payload"]["sha256"]:
         raise InputError(f"{where} does not match its ledger line; it was damaged or changed.")
     return Release(
         round=entry["round"],
@@ -281,15 +279,3 @@ def _release(path: Path, entry: dict[str, Any], upload: Mapping[str, np.ndarray]
         payload=payload,
         event=events.from_dict(entry["event"]),
     )
-
-
-def _difference(before: Any, now: Any, name: str) -> str:
-    """Return the first difference of two plain values in words, or nothing."""
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        for key in sorted({*before, *now}, key=str):
-            found = _difference(before.get(key), now.get(key), f"{name}.{key}")
-            if found:
-                return found
-        return ""
-    before, now = (list(v) if isinstance(v, tuple) else v for v in (before, now))
-    return "" if before == now else f"{name}: {before!r} there, {now!r} now"

@@ -50,11 +50,17 @@ def divide(
         name: of the domain, for messages.
 
     Raises:
-        InputError: the domain has a single class, or a class too small to have a member.
+        InputError: the domain has a single class, a label that is no class, or a class too small to have
+            a member and a test record.
     """
     if len(np.unique(labels)) < 2:
         raise InputError(
             f"domain {name} has records of {len(np.unique(labels))} class; give at least two classes."
+        )
+    if labels.min() < 0 or labels.max() >= num_classes:
+        raise InputError(
+            f"domain {name} has labels from {labels.min()} to {labels.max()}; "
+            f"number its {num_classes} classes from 0 to {num_classes - 1}."
         )
     rng = keyed(seed, Purpose.SPLIT, client=client)
     chosen: dict[str, list[np.ndarray]] = {k: [] for k in ("members", "non_members", "reference", "test")}
@@ -66,7 +72,8 @@ def divide(
                 f"class {label} of domain {name} has {len(rows)} records, too few for one member and one "
                 "non-member; drop the class, or raise split.pool."
             )
-        owned, tested = round(reference * len(rows)), max(1, int(test * len(rows)))
+        tested = max(1, int(test * len(rows)))
+        owned = min(round(reference * len(rows)), len(rows) - 2 * half - tested)
         ends = np.cumsum([half, half, owned, tested])
         for key, part in zip(chosen, np.split(rows, ends)[:4], strict=True):
             chosen[key].append(part)

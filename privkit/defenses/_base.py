@@ -1,7 +1,7 @@
 """The role of a defense that turns a client's private embeddings into a message."""
 
 from abc import abstractmethod
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from accountant.events import Event
 from privkit.embeddings import Embeddings
@@ -17,6 +17,7 @@ class Promise(NamedTuple):
     delta: float
 
 
+@runtime_checkable
 class Mechanism(Protocol):
     """A calibrated defense: the only place where a payload and its event are made."""
 

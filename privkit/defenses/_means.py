@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from privkit.clip import clip_to_ball
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 
@@ -23,8 +24,11 @@ class ClassMeans(NamedTuple):
     counts: Int64[np.ndarray, " P"]
 
 
-def class_means(embeddings: Embeddings) -> ClassMeans:
-    """Return the mean of each class present; no records at all, or a non-finite vector, is refused."""
+def class_means(embeddings: Embeddings, *, clip_norm: float = np.inf) -> ClassMeans:
+    """Return the mean of each class present, of records clipped to an l2 norm of at most ``clip_norm``.
+
+    No records at all, or a non-finite vector, is refused.
+    """
     vectors, y = embeddings.vectors, embeddings.labels
     if not len(y):
         raise InputError("a client has no records to average; give every client at least one.")
@@ -35,4 +39,5 @@ def class_means(embeddings: Embeddings) -> ClassMeans:
     labels, index, counts = np.unique(y, return_inverse=True, return_counts=True)
     member_PN = np.zeros((len(labels), len(y)))
     member_PN[index, np.arange(len(y))] = 1.0
-    return ClassMeans(member_PN @ vectors / counts[:, None], labels, counts)
+    clipped_Nd = clip_to_ball(vectors, norm=clip_norm)
+    return ClassMeans(member_PN @ clipped_Nd / counts[:, None], labels, counts)

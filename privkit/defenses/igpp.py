@@ -14,7 +14,6 @@ from pydantic import Field
 from accountant.contract import Contract, Counts, DependsOn, Relation
 from accountant.events import Event, Gaussian
 from accountant.gaussian import sigma_from_epsilon
-from privkit.clip import clip_to_ball
 from privkit.defenses._base import AbstractReleaseDefense, Promise
 from privkit.defenses._means import class_means
 from privkit.embeddings import Embeddings
@@ -61,8 +60,7 @@ class GaussianMeans:
     hyperparameters: DependsOn
 
     def privatize(self, embeddings: Embeddings, noise: Noise) -> tuple[Prototypes, Event]:
-        clipped = clip_to_ball(embeddings.vectors, norm=self.clip_norm)
-        means = class_means(Embeddings(vectors=clipped, labels=embeddings.labels, encoder=embeddings.encoder))
+        means = class_means(embeddings, clip_norm=self.clip_norm)
         std_P = self.noise_multiplier * 2.0 * self.clip_norm / means.counts
         noisy = means.vectors + std_P[:, None] * noise.normal(means.vectors.shape)
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)

@@ -9,6 +9,7 @@ from jaxtyping import Float32, UInt8
 
 from privkit import tensors
 from privkit.atomic import canonical_json
+from privkit.errors import InputError
 from privkit.models._base import AbstractEncoder
 
 
@@ -31,6 +32,31 @@ def features(
     content = [encoder.settings(), encoder.fingerprint, sha256_of(images)]
     key = hashlib.sha256(canonical_json(content).encode()).hexdigest()
     path = folder() / "features" / f"{key}.safetensors"
-    if not path.exists():
-        tensors.write(path, {"features": encoder.encode(images)})
-    return tensors.read(path)["features"]
+    kept = _read(path)
+    if kept is not None:
+        return kept
+    vectors = encoder.encode(images)
+    _write(path, vectors)
+    return vectors
+
+
+def _read(path: Path) -> np.ndarray | None:
+    """Return the features a file holds, or nothing if it is missing, damaged or changed."""
+    try:
+        named = tensors.read(path, "features", "sha256")
+    except InputError:
+        return None
+    sound = sha256_of(named["features"]) == named["sha256"].tobytes().hex()
+    return named["features"] if sound else None
+
+
+def _write(path: Path, vectors: np.ndarray) -> None:
+    digest = np.frombuffer(bytes.fromhex(sha256_of(vectors)), dtype=np.uint8)
+    own = path.with_suffix(f".{os.getpid()}")  # another process may encode the same images at the same time
+    try:
+        tensors.write(own, {"features": vectors, "sha256": digest}, durable=False)
+        own.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"{folder()} cannot be written ({error}); set PRIVKIT_CACHE to a folder that can be."
+        ) from None

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod, Batch
 from privkit.personal import PersonalModel
 from privkit.train.cohort import Cohort
@@ -22,6 +23,9 @@ def train_round(
     """Train every client for one round, in place.
 
     Clients own disjoint slices, so the gradient of the summed loss is every client's own gradient.
+
+    Raises:
+        InputError: a parameter is no longer finite.
     """
     setup = method.training
     rows, weights, active = cohort.batches(round, epochs=setup.epochs, size=setup.batch_size)
@@ -38,6 +42,18 @@ def train_round(
             learning_rate=setup.learning_rate,
             weight_decay=setup.weight_decay,
         )
+    _refuse_divergence(round, cohort, params)
+
+
+def _refuse_divergence(round: int, cohort: Cohort, params: dict[str, Tensor]) -> None:
+    for name, p in params.items():
+        finite_G = p.flatten(1).isfinite().all(1).tolist()
+        if not all(finite_G):
+            client = cohort.clients[finite_G.index(False)]
+            raise InputError(
+                f"training diverged: {name} of client {client.index} (seed {client.seed}) is not finite after "
+                f"round {round}; lower method.training.learning_rate."
+            )
 
 
 def _batch(cohort: Cohort, rows_kB: Tensor, weight_kB: Tensor) -> Batch:

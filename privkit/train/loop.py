@@ -63,9 +63,11 @@ def train(
         progress: called with a stage's name, how much of it is done, and of how much.
 
     Raises:
-        InputError: a run there was created from another configuration, data or seed.
+        InputError: a run there was created from another configuration, data or seed; or training diverged.
     """
     todo = studies.plans(study)
+    if todo[0].name != "." and (root / "run.json").exists():
+        raise InputError(f"{root} holds a single run; train several cells or seeds into a new --out folder.")
     encoded = _encode(todo, progress)
     for plan in todo:
         if (root / plan.name / "run.json").exists():
@@ -126,7 +128,7 @@ class _Batch:
 
     def train(self, progress: Progress) -> None:
         """Train from the last round that every run has, to the end."""
-        start = min(run.completed for run in self.runs)
+        start, unfinished = self._start_round(), [run for run in self.runs if not run.complete]
         if start:
             self._load(start)
         began = time.perf_counter()
@@ -134,12 +136,17 @@ class _Batch:
             progress("train", round, self.config.rounds)
             self._round(round)
         progress("train", self.config.rounds, self.config.rounds)
-        self._write_timing(time.perf_counter() - began, self.config.rounds - start)
+        self._write_timing(unfinished, time.perf_counter() - began, self.config.rounds - start)
+
+    def _start_round(self) -> int:
+        """Return the last round whose state every run still has: runs keep those of their last two rounds."""
+        completed = [run.completed for run in self.runs]
+        return min(completed) if max(completed) - min(completed) <= 1 else 0
 
     def _round(self, round: int) -> None:
         released = self._release(round)
         for r, plan in enumerate(self.plans):
-            uploads = {x.client: _without_canaries(x.payload, self.data.num_classes) for x, _ in released[r]}
+            uploads = {x.client: _without_canaries(x, self.data.num_classes) for x, _ in released[r]}
             self.states[r] = self.server.merge(plan.config.method, self.states[r], uploads)
         down = self._down()
         shared = {"method": self.config.method, "model": self.config.model, "cohort": self.cohort}
@@ -181,7 +188,8 @@ class _Batch:
 
     def _commit(self, round: int, released: list[list[tuple[Release, np.ndarray]]]) -> None:
         for r, run in enumerate(self.runs):
-            write_metrics(run.path, self.rows[r], self.data.names)
+            if round >= run.completed:
+                write_metrics(run.path, self.rows[r], self.data.names)
             run.commit(
                 round,
                 [release for release, _ in released[r]],
@@ -223,11 +231,11 @@ class _Batch:
             columns = zip(*(named[f"metrics.{key}"].tolist() for key in keys), strict=True)
             self.rows[r] = [dict(zip(keys, row, strict=True)) for row in columns]
 
-    def _write_timing(self, seconds: float, rounds: int) -> None:
+    def _write_timing(self, runs: list[Run], seconds: float, rounds: int) -> None:
         """Write how long training took; times are no part of what a resumed run must repeat."""
-        for run in self.runs:
+        for run in runs:
             spent = {"seconds": seconds, "rounds": rounds, "runs_in_batch": len(self.runs)}
-            atomic.write_json(run.path / "timing.json", spent)
+            atomic.write_json(run.path / "timing.json", spent, durable=False)
 
 
 def _one_release(
@@ -260,5 +268,6 @@ def _planted(run: Run) -> Records | None:
     return None if canaries is None else canary.planted(canaries, run.truth().canary_signs)
 
 
-def _without_canaries(payload: Prototypes, num_classes: int) -> Prototypes:
-    return payload.only(payload.labels < num_classes)
+def _without_canaries(release: Release, num_classes: int) -> Prototypes:
+    assert isinstance(release.payload, Prototypes)
+    return release.payload.only(release.payload.labels < num_classes)

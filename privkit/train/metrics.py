@@ -19,4 +19,4 @@ def write_metrics(path: Path, rows: list[dict[str, float | int]], domains: tuple
         }
     )
     ordered = table.sort_by([("round", "ascending"), ("client", "ascending")])
-    atomic.write_with(path / "metrics.parquet", lambda tmp: pq.write_table(ordered, tmp))
+    atomic.write_with(path / "metrics.parquet", lambda tmp: pq.write_table(ordered, tmp), durable=False)

@@ -1,7 +1,7 @@
 """From a study to run directories: which runs there are, and which are trained together.
 
-Runs that differ in nothing but defense and seed share every tensor operation, so they are trained as one
-batch. Stacked arithmetic may differ in the last bits from one batch composition to another; a run
+Runs that agree in data, encoder, model, method and rounds share every tensor operation, so they are
+trained as one batch. Stacked arithmetic may differ in the last bits from one batch composition to another; a run
 therefore remembers its batch, and a resumed run is trained in the same one: same bytes after any kill.
 """
 
@@ -161,22 +161,30 @@ def _joined(parts: list[Records]) -> Records:
 def batches(root: Path, todo: list[Plan]) -> list[list[Plan]]:
     """Return the plans that still need training, grouped into the batches they are trained in.
 
-    A run that was begun stays in the batch it was begun in, its finished siblings included. Runs that
-    were not begun form one batch per group of equal configurations but for defense and seed.
+    A run that was begun stays in the batch it was begun in, its finished siblings included; so does one
+    whose folder was removed, as long as a sibling remembers it. Runs that were never begun form one batch
+    per group of equal settings (see above).
     """
     by_name = {plan.name: plan for plan in todo}
     begun = {p.name: Run(root / p.name) for p in todo if (root / p.name / "run.json").exists()}
-    groups: dict[tuple[str, ...], list[Plan]] = {}
-    for name, run in begun.items():
-        key = tuple(run.batch)
-        if not run.complete and key not in groups:
-            groups[key] = [by_name[sibling] for sibling in key if sibling in by_name] or [by_name[name]]
-    placed = {plan.name for group in groups.values() for plan in group} | set(begun)
+    finished = {name for name, run in begun.items() if run.complete}
+    groups: list[list[Plan]] = []
+    placed = set(finished)
+    for name, run in sorted(begun.items(), key=lambda item: item[1].complete):
+        group = [by_name[s] for s in run.batch if s in by_name and _alike(by_name[s], by_name[name])]
+        missing = {plan.name for plan in group} - finished
+        if missing and missing.isdisjoint(placed):
+            groups.append(group)
+            placed |= missing
     fresh: dict[str, list[Plan]] = {}
     for plan in todo:
         if plan.name not in placed:
             fresh.setdefault(_shared(plan.config), []).append(plan)
-    return [*groups.values(), *fresh.values()]
+    return [*groups, *fresh.values()]
+
+
+def _alike(one: Plan, other: Plan) -> bool:
+    return _shared(one.config) == _shared(other.config)
 
 
 def _shared(config: RunConfig) -> str:

@@ -1,0 +1,122 @@
+"""run.json: what a run is, which runs it is trained with, and how far it got."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privkit import atomic, ledger
+from privkit.errors import InputError
+from privkit.whole import whole
+
+SCHEMA = 1
+_COMPARED = ("config", "data", "seed", "rounds", "clients", "num_classes", "dim", "promise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunInfo:
+    """What a run is: fixed when it is created, and compared when it is resumed.
+
+    Attributes:
+        cell: name of its configuration; runs that differ in nothing but the seed share it.
+        seed: of every keyed draw; ``None`` when the noise was cryptographic.
+        rounds: planned communication rounds.
+        clients: one name per client.
+        num_classes: real classes; canary classes come after them.
+        dim: width of an embedding.
+        promise: the (epsilon, delta) that was promised for the whole run, if any.
+        config: the full configuration, as plain values.
+        data: sha256 of what the run was computed from, by name.
+        versions: of the software that made it; written down, not compared.
+    """
+
+    cell: str
+    seed: int | None
+    rounds: int
+    clients: tuple[str, ...]
+    num_classes: int
+    dim: int
+    promise: Mapping[str, float] | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "num_classes", "dim"):
+            whole(name, getattr(self, name), least=1)
+        whole("clients", len(self.clients), least=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the information as plain values."""
+        return json.loads(atomic.canonical_json(vars(self)))
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> "RunInfo":
+        """Read what :meth:`to_dict` returned."""
+        return cls(**{**plain, "clients": tuple(plain["clients"])})
+
+    def difference(self, other: "RunInfo") -> str:
+        """Return, in words, the first thing that makes another run a different one; empty if there is none."""
+        before, now = self.to_dict(), other.to_dict()
+        found = (_difference(before[name], now[name], name) for name in _COMPARED)
+        return next((text for text in found if text), "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """The content of a run.json.
+
+    Attributes:
+        info: what the run is.
+        batch: the runs that are trained together with it, by path below their common folder.
+        rounds: how many are committed.
+        anchor: where the ledger ends.
+    """
+
+    info: RunInfo
+    batch: tuple[str, ...] = ()
+    rounds: int = 0
+    anchor: ledger.Anchor = field(default_factory=ledger.Anchor)
+
+    def write(self, path: Path) -> None:
+        """Replace a run.json."""
+        document = {
+            "schema": SCHEMA,
+            "run": self.info.to_dict(),
+            "batch": list(self.batch),
+            "progress": {"rounds": self.rounds, "ledger": self.anchor.to_dict()},
+        }
+        atomic.write_json(path, document)
+
+    @classmethod
+    def read(cls, path: Path) -> "Manifest":
+        """Return what a run.json holds; one of another schema, or a damaged one, is refused."""
+        document = atomic.read_json(path)
+        schema = document.get("schema") if isinstance(document, dict) else None
+        if schema != SCHEMA:
+            raise InputError(
+                f"{path} has schema {schema!r}, this privkit reads {SCHEMA}; use the version that wrote it."
+            )
+        try:
+            return cls(
+                info=RunInfo.from_dict(document["run"]),
+                batch=tuple(document["batch"]),
+                rounds=whole("progress", document["progress"]["rounds"], least=0),
+                anchor=ledger.Anchor.from_dict(document["progress"]["ledger"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{path} is incomplete ({type(error).__name__}: {error}); it was damaged or edited."
+            ) from None
+
+
+def _difference(before: Any, now: Any, name: str) -> str:
+    """Return the first difference of two plain values in words, or nothing."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in sorted({*before, *now}):
+            found = _difference(before.get(key), now.get(key), f"{name}.{key}")
+            if found:
+                return found
+        return ""
+    return "" if before == now else f"{name}: {before!r} there, {now!r} now"

@@ -1,0 +1,105 @@
+"""Hypothesis strategies for what clients hold and send; edge cases are in them on purpose."""
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from hypothesis.strategies import DrawFn, SearchStrategy, composite
+
+from accountant.contract import Contract, Counts, DependsOn, Relation
+from accountant.events import Composed, Event, Gaussian, GroupGaussian, NonPrivate, PureDP, Repeated
+from privkit.embeddings import Embeddings
+from privkit.release import Head, Payload, Prototypes, Update
+
+multipliers = st.floats(1e-3, 1e3)
+
+
+def floats(width: int = 64) -> SearchStrategy[float]:
+    """Finite numbers of moderate size that a float of this width can hold; 0 and -0 are among them."""
+    return st.floats(-1e3, 1e3, width=width) if width > 16 else st.floats(-1e3, 1e3, width=16)
+
+
+@composite
+def matrices(draw: DrawFn, *, min_rows: int = 1, dtypes: tuple[type, ...] = (np.float32, np.float64)):
+    """Matrices of a few rows: some equal to another, some zero, some ordinary."""
+    dtype = np.dtype(draw(st.sampled_from(dtypes)))
+    shape = (draw(st.integers(min_rows, 6)), draw(st.integers(1, 5)))
+    matrix = draw(arrays(dtype, shape, elements=floats(dtype.itemsize * 8)))
+    for row in range(1, len(matrix)):
+        matrix[row] *= draw(st.sampled_from((0, 1, 1)))
+        if draw(st.booleans()):
+            matrix[row] = matrix[row - 1]
+    return matrix
+
+
+@composite
+def prototypes(draw: DrawFn) -> Prototypes:
+    """Prototypes with equal rows, rows of zeros, several of one class, with counts or without."""
+    vectors = draw(matrices(min_rows=0))
+    labels = draw(arrays(np.int64, len(vectors), elements=st.integers(0, 4)))
+    counts = draw(st.none() | arrays(np.int64, len(vectors), elements=st.integers(1, 10**6)))
+    return Prototypes(vectors=vectors, labels=labels, counts=counts)
+
+
+@composite
+def updates(draw: DrawFn) -> Update:
+    """Model tensors of any shape, one without axes and one without elements among them."""
+    shapes = st.sampled_from([(), (0,), (1,), (3,), (2, 3), (1, 0, 2), (2, 1, 2)])
+    tensor = shapes.flatmap(lambda shape: arrays(np.float32, shape, elements=floats(32)))
+    names = st.text("abc.:/é ", min_size=1, max_size=6)
+    return Update(
+        named=draw(st.dictionaries(names, tensor, min_size=1, max_size=4)),
+        means=draw(st.sampled_from(("gradient", "delta", "weights"))),
+    )
+
+
+def payloads() -> SearchStrategy[Payload]:
+    """Every kind of payload."""
+    return st.one_of(prototypes(), updates(), matrices().map(lambda weights: Head(weights=weights)))
+
+
+@composite
+def embeddings(draw: DrawFn) -> Embeddings:
+    """A client's records: sometimes one, sometimes all of one class, sometimes equal."""
+    vectors = draw(matrices(dtypes=(np.float64,)))
+    classes = draw(st.sampled_from((1, 2, 4)))
+    labels = draw(arrays(np.int64, len(vectors), elements=st.integers(0, classes - 1)))
+    return Embeddings(vectors=vectors, labels=labels, encoder=draw(st.sampled_from(list(DependsOn))))
+
+
+def contracts() -> SearchStrategy[Contract]:
+    """Contracts with every field declared or left open."""
+    depends = st.none() | st.sampled_from(list(DependsOn))
+    return st.builds(
+        Contract,
+        relation=st.sampled_from(list(Relation)),
+        unit=st.text(max_size=8),
+        clip_norm=st.none() | multipliers,
+        encoder=depends,
+        assignment=depends,
+        counts=st.none() | st.sampled_from(list(Counts)),
+        hyperparameters=depends,
+        fresh_noise=st.none() | st.booleans(),
+    )
+
+
+def leaves() -> SearchStrategy[Event]:
+    """Every kind of event that runs once."""
+    groups = st.lists(multipliers, min_size=1, max_size=3).map(tuple)
+    return st.one_of(
+        st.builds(Gaussian, noise_multiplier=multipliers, contract=contracts()),
+        st.builds(GroupGaussian, noise_multipliers=groups, contract=contracts()),
+        st.builds(PureDP, epsilon=multipliers, contract=contracts()),
+        st.builds(NonPrivate, reason=st.text(max_size=8), contract=contracts()),
+    )
+
+
+def events() -> SearchStrategy[Event]:
+    """Events, nested a few levels deep."""
+    return st.recursive(
+        leaves(),
+        lambda inner: st.one_of(
+            st.builds(Repeated, event=inner, count=st.integers(1, 9)),
+            st.builds(Composed, events=st.lists(inner, max_size=3).map(tuple)),
+        ),
+        max_leaves=4,
+    )

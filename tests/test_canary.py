@@ -1,0 +1,159 @@
+"""Canaries: orthonormal within a class, half planted as they stand, seen exactly in the class mean."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privkit import canary
+from privkit.clip import clip_to_ball
+from privkit.errors import InputError
+from privkit.transcript import Records
+
+
+@st.composite
+def designs(draw: st.DrawFn) -> dict:
+    """Arguments of a design: counts below, above and at no multiple of the dimension."""
+    return {
+        "clients": draw(st.integers(1, 3)),
+        "count": draw(st.integers(2, 30)),
+        "dim": draw(st.integers(2, 12)),
+        "norm": draw(st.sampled_from((0.5, 3.0, 1e3))),
+        "num_classes": draw(st.integers(1, 5)),
+        "seed": draw(st.integers(0, 2**128 - 1)),
+    }
+
+
+def classes(canaries: Records) -> list[tuple[int, int, np.ndarray]]:
+    """Return client, label and rows of every class of every client."""
+    keys = sorted(set(zip(canaries.clients.tolist(), canaries.labels.tolist(), strict=True)))
+    return [
+        (m, label, np.flatnonzero((canaries.clients == m) & (canaries.labels == label))) for m, label in keys
+    ]
+
+
+@settings(max_examples=25)
+@given(designs())
+def test_a_design_has_so_many_canaries_of_that_length_per_client(given_: dict) -> None:
+    canaries = canary.design(**given_)
+    assert len(canaries) == given_["clients"] * given_["count"]
+    assert np.bincount(canaries.clients).tolist() == [given_["count"]] * given_["clients"]
+    assert canaries.vectors.shape == (len(canaries), given_["dim"])
+    assert np.linalg.norm(canaries.vectors, axis=1) == pytest.approx(given_["norm"], rel=1e-12)
+
+
+@settings(max_examples=25)
+@given(designs())
+def test_canaries_of_a_class_are_orthogonal(given_: dict) -> None:
+    canaries = canary.design(**given_)
+    for _, _, rows in classes(canaries):
+        unit = canaries.vectors[rows] / given_["norm"]
+        assert np.abs(unit @ unit.T - np.eye(len(rows))).max() < 1e-12
+
+
+@settings(max_examples=25)
+@given(designs())
+def test_canary_classes_come_after_the_real_ones_and_are_filled_evenly(given_: dict) -> None:
+    canaries = canary.design(**given_)
+    wanted = -(-given_["count"] // given_["dim"])  # as few as hold at most dim each
+    first = given_["num_classes"]
+    for m in range(given_["clients"]):
+        sizes = [len(rows) for client, _, rows in classes(canaries) if client == m]
+        assert len(sizes) == wanted
+        assert max(sizes) <= given_["dim"]
+        assert max(sizes) - min(sizes) <= 1
+        labels = np.unique(canaries.labels[canaries.clients == m])
+        assert labels.tolist() == list(range(first, first + wanted))
+
+
+@settings(max_examples=25)
+@given(designs(), st.integers(0, 9))
+def test_half_of_each_class_is_planted_as_it_stands(given_: dict, seed: int) -> None:
+    canaries = canary.design(**given_)
+    signs = canary.signs(canaries, seed=seed)
+    assert signs.dtype == bool
+    for _, _, rows in classes(canaries):
+        assert signs[rows].sum() == len(rows) // 2
+    assert np.array_equal(signs, canary.signs(canaries, seed=seed))
+
+
+@settings(max_examples=25)
+@given(designs())
+def test_planted_canaries_are_the_canaries_or_their_negatives(given_: dict) -> None:
+    canaries = canary.design(**given_)
+    signs = canary.signs(canaries, seed=0)
+    planted = canary.planted(canaries, signs)
+    assert np.array_equal(planted.vectors, np.where(signs, 1, -1)[:, None] * canaries.vectors)
+    assert np.array_equal(planted.labels, canaries.labels)
+    assert np.array_equal(planted.clients, canaries.clients)
+
+
+@settings(max_examples=25)
+@given(designs())
+def test_a_class_mean_lies_at_plus_or_minus_length_over_n_along_each_canary(given_: dict) -> None:
+    canaries = canary.design(**given_)
+    signs = canary.signs(canaries, seed=1)
+    planted = canary.planted(canaries, signs)
+    for radius in (given_["norm"], given_["norm"] / 3):  # as planted, and clipped to a ball inside
+        clipped = clip_to_ball(planted.vectors, norm=radius)
+        for _, _, rows in classes(canaries):
+            along = canaries.vectors[rows] @ clipped[rows].mean(axis=0) / given_["norm"]
+            expected = np.where(signs[rows], radius, -radius) / len(rows)
+            assert along == pytest.approx(expected, rel=1e-9, abs=1e-12 * radius)
+
+
+def test_directions_and_signs_differ_by_seed_and_client() -> None:
+    same = {"clients": 2, "count": 40, "dim": 20, "norm": 1.0, "num_classes": 2}
+    one, other = canary.design(**same, seed=0), canary.design(**same, seed=1)
+    assert np.array_equal(one.vectors, canary.design(**same, seed=0).vectors)
+    directions = np.concatenate([one.of(0).vectors, one.of(1).vectors, other.of(0).vectors])
+    alike = np.abs(directions @ directions.T)
+    within = np.kron(np.eye(6), np.ones((20, 20)))
+    assert alike[within == 0].max() < 0.9
+    a, b = canary.signs(one, seed=0), canary.signs(one, seed=1)
+    assert (a != b).any()
+    assert (a[:40] != a[40:]).any()
+
+
+def test_no_canary_lies_on_an_axis() -> None:
+    canaries = canary.design(clients=1, count=64, dim=64, norm=1.0, num_classes=2, seed=0)
+    assert np.abs(canaries.vectors).max() < 0.7
+    assert np.abs(canaries.vectors).sum(axis=1).min() > 0.5 * math.sqrt(64)  # dense: l1 far above l2
+
+
+def test_every_canary_is_as_likely_to_be_negated() -> None:
+    canaries = canary.design(clients=1, count=6, dim=8, norm=1.0, num_classes=1, seed=0)
+    drawn = np.array([canary.signs(canaries, seed=s) for s in range(2000)])
+    assert np.abs(drawn.mean(axis=0) - 0.5).max() < 6 * 0.5 / math.sqrt(2000)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"count": 1},
+        {"count": 0},
+        {"norm": 0.0},
+        {"norm": -1.0},
+        {"norm": math.nan},
+        {"norm": math.inf},
+        {"dim": 1},
+    ],
+)
+def test_canaries_that_show_nothing_are_refused(bad: dict) -> None:
+    fine = {"clients": 1, "count": 4, "dim": 4, "norm": 1.0, "num_classes": 2, "seed": 0}
+    canary.design(**fine)
+    with pytest.raises(
+        InputError, match="plant at least 2, of finite length above 0, in at least 2 dimensions"
+    ):
+        canary.design(**{**fine, **bad})
+
+
+@settings(max_examples=25)
+@given(designs())
+def test_a_client_keeps_its_directions_when_more_clients_join(given_: dict) -> None:
+    more = canary.design(**{**given_, "clients": given_["clients"] + 1})
+    assert np.array_equal(
+        more.vectors[: given_["clients"] * given_["count"]], canary.design(**given_).vectors
+    )

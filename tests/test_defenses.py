@@ -1,0 +1,281 @@
+"""What every defense keeps to, and what IGPP promises."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import norm
+
+from accountant.contract import DependsOn
+from accountant.events import Event, Gaussian, Leaf, from_dict, leaves, to_dict
+from accountant.gaussian import sigma_from_epsilon
+from privkit import plug
+from privkit.defenses._base import AbstractReleaseDefense
+from privkit.defenses.faulty_igpp import FaultyIgpp
+from privkit.defenses.igpp import Igpp
+from privkit.defenses.none import Nothing
+from privkit.embeddings import Embeddings
+from privkit.errors import InputError
+from privkit.noise import NoNoise, Purpose, SeededNoise, keyed
+from privkit.release import Prototypes
+
+PACKAGE = "privkit.defenses"
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "igpp": {"epsilon": 2.0, "clip_norm": 1.5},
+    "faulty_igpp": {"claims": {"epsilon": 2.0, "clip_norm": 1.5}},
+}
+LABELS = np.array([3, 0, 3, 7, 3, 0], dtype=np.int64)
+
+
+def build(name: str) -> AbstractReleaseDefense:
+    found = plug.build(PACKAGE, {"name": name, **EXAMPLES.get(name, {})})
+    assert isinstance(found, AbstractReleaseDefense)
+    return found
+
+
+NAMES = plug.names(PACKAGE)
+every_defense = pytest.mark.parametrize("defense", [build(name) for name in NAMES], ids=NAMES)
+
+
+def held(vectors: np.ndarray, labels: np.ndarray, encoder: DependsOn = DependsOn.PUBLIC) -> Embeddings:
+    return Embeddings(
+        vectors=np.asarray(vectors, dtype=np.float64), labels=np.asarray(labels, np.int64), encoder=encoder
+    )
+
+
+def some(seed: int = 0) -> Embeddings:
+    return held(np.random.default_rng(seed).standard_normal((6, 5)), LABELS)
+
+
+def seeded(seed: int) -> SeededNoise:
+    return SeededNoise(keyed(seed, Purpose.RELEASE))
+
+
+def only_leaf(event: Event) -> Leaf:
+    ((leaf, times),) = leaves(event)
+    assert times == 1
+    return leaf
+
+
+# ---------------------------------------------------------------------- every defense
+
+
+@every_defense
+def test_settings_build_the_same_defense_again(defense):
+    assert plug.build(PACKAGE, defense.settings()) == defense
+
+
+@every_defense
+def test_a_release_states_an_event_that_can_be_written_down(defense):
+    payload, event = defense.mechanism(rounds=3).privatize(some(), seeded(0))
+    assert isinstance(payload, Prototypes)
+    assert from_dict(to_dict(event)) == event
+    assert list(leaves(event))
+
+
+@every_defense
+def test_the_event_does_not_depend_on_the_vectors(defense):
+    mechanism = defense.mechanism(rounds=3)
+    assert mechanism.privatize(some(1), seeded(0))[1] == mechanism.privatize(some(2), seeded(5))[1]
+
+
+@every_defense
+@pytest.mark.parametrize("encoder", list(DependsOn))
+def test_the_event_declares_what_the_encoder_was_computed_from(defense, encoder):
+    embeddings = held(some().vectors, LABELS, encoder)
+    _, event = defense.mechanism(rounds=3).privatize(embeddings, seeded(0))
+    assert {leaf.contract.encoder for leaf, _ in leaves(event)} == {encoder}
+
+
+@every_defense
+def test_the_same_seed_gives_the_same_bytes(defense):
+    mechanism = defense.mechanism(rounds=3)
+    one, again, other = (mechanism.privatize(some(), seeded(s))[0].digest() for s in (4, 4, 5))
+    assert one == again
+    assert (one == other) == isinstance(defense, Nothing)
+
+
+@every_defense
+def test_there_is_one_vector_per_class_with_its_count(defense):
+    payload, _ = defense.mechanism(rounds=3).privatize(some(), seeded(0))
+    assert payload.labels.tolist() == [0, 3, 7]
+    assert payload.counts.tolist() == [2, 3, 1]
+    assert payload.vectors.shape == (3, 5)
+    assert payload.vectors.dtype == np.float32
+
+
+@every_defense
+@given(seed=st.integers(0, 1000), spread=st.sampled_from([0.0, 0.1, 1.0, 100.0]))
+def test_without_noise_it_is_the_mean_of_the_clipped_records(defense, seed, spread):
+    z = spread * np.random.default_rng(seed).standard_normal((6, 5))
+    payload, event = defense.mechanism(rounds=3).privatize(held(z, LABELS), NoNoise())
+    radius = only_leaf(event).contract.clip_norm or np.inf
+    for label, vector in zip(payload.labels, payload.vectors, strict=True):
+        mine = [row * min(1.0, radius / max(np.linalg.norm(row), 1e-9)) for row in z[label == LABELS]]
+        np.testing.assert_allclose(vector, np.mean(mine, axis=0), rtol=1e-5, atol=1e-6)
+
+
+@every_defense
+def test_the_order_of_records_does_not_matter(defense):
+    mechanism, order = defense.mechanism(rounds=3), np.array([5, 3, 1, 0, 2, 4])
+    one, _ = mechanism.privatize(some(), seeded(0))
+    other, _ = mechanism.privatize(held(some().vectors[order], LABELS[order]), seeded(0))
+    np.testing.assert_allclose(one.vectors, other.vectors, rtol=1e-5, atol=1e-6)
+
+
+@every_defense
+def test_the_client_keeps_its_embeddings(defense):
+    embeddings = held(10 * some().vectors, LABELS)
+    before = embeddings.vectors.copy()
+    defense.mechanism(rounds=3).privatize(embeddings, seeded(0))
+    assert np.array_equal(embeddings.vectors, before)
+
+
+@every_defense
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_an_embedding_that_is_not_finite_is_refused_by_its_number(defense, bad):
+    vectors = some().vectors.copy()
+    vectors[4, 2] = bad
+    with pytest.raises(InputError, match="embedding 4 is not finite; drop that record"):
+        defense.mechanism(rounds=3).privatize(held(vectors, LABELS), seeded(0))
+
+
+@every_defense
+def test_no_records_are_refused(defense):
+    with pytest.raises(InputError, match="has no records to average"):
+        defense.mechanism(rounds=3).privatize(held(np.zeros((0, 5)), np.zeros(0)), seeded(0))
+
+
+@every_defense
+def test_a_record_of_zeros_is_released_without_warning(defense):
+    embeddings = held(np.zeros((2, 3)), np.array([0, 1]))
+    for same in (defense, Igpp(epsilon=1.0, clip_norm=1e4), Igpp(epsilon=1.0, clip_norm=1e-4)):
+        assert not same.mechanism(rounds=1).privatize(embeddings, NoNoise())[0].vectors.any()
+
+
+# ---------------------------------------------------------------------- IGPP
+
+
+def noise_drawn(defense: AbstractReleaseDefense, counts: list[int], draws: int) -> np.ndarray:
+    """Return released minus clean for some draws, shape [draws, P, 128]."""
+    labels = np.repeat(np.arange(len(counts)), counts)
+    embeddings = held(np.random.default_rng(3).standard_normal((len(labels), 128)), labels)
+    mechanism = defense.mechanism(rounds=4)
+    clean = mechanism.privatize(embeddings, NoNoise())[0].vectors
+    noise = SeededNoise(np.random.default_rng(11))
+    return np.array([mechanism.privatize(embeddings, noise)[0].vectors - clean for _ in range(draws)])
+
+
+@pytest.mark.parametrize(
+    ("defense", "factor"),
+    [
+        (Igpp(epsilon=2.0, clip_norm=5.0), 1.0),
+        (FaultyIgpp(claims=Igpp(epsilon=2.0, clip_norm=5.0)), 0.5),
+        (FaultyIgpp(claims=Igpp(epsilon=2.0, clip_norm=5.0), noise_factor=0.9), 0.9),
+    ],
+    ids=["igpp", "half", "0.9"],
+)
+def test_noise_of_each_class_is_sigma_2r_over_n(defense, factor):
+    counts = [1, 3, 20]
+    drawn = noise_drawn(defense, counts, 500)
+    sigma = sigma_from_epsilon(epsilon=2.0, delta=1e-5, rounds=4)
+    wanted = factor * sigma * 2 * 5.0 / np.array(counts)
+    np.testing.assert_allclose(drawn.std(axis=(0, 2)), wanted, rtol=0.01)
+    standard = drawn / wanted[:, None]
+    assert np.abs(standard.mean(axis=(0, 2))).max() < 4 / (500 * 128) ** 0.5
+    assert np.abs(standard.std(axis=0) - 1).max() < 0.15
+    by_class, by_draw = standard.transpose(1, 0, 2).reshape(3, -1), standard.reshape(500, -1)
+    assert np.abs(np.corrcoef(by_class) - np.eye(3)).max() < 0.02
+    assert np.abs(np.corrcoef(by_draw) - np.eye(500)).max() < 0.3
+
+
+@given(
+    epsilon=st.floats(0.05, 50),
+    delta=st.sampled_from([1e-3, 1e-5, 1e-9]),
+    rounds=st.integers(1, 200),
+    radius=st.floats(0.1, 20),
+)
+def test_all_rounds_together_spend_the_promise_and_no_more(epsilon, delta, rounds, radius):
+    defense = Igpp(epsilon=epsilon, delta=delta, clip_norm=radius)
+    _, event = defense.mechanism(rounds=rounds).privatize(some(), seeded(0))
+    assert isinstance(event, Gaussian)
+    assert event.contract.clip_norm == radius
+    assert defense.promise == (epsilon, delta)
+    mu = np.sqrt(rounds) / event.noise_multiplier
+    spent = norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu))
+    assert spent == pytest.approx(delta, rel=1e-5)
+
+
+def test_the_faulty_twin_claims_what_it_does_not_draw():
+    claims = Igpp(epsilon=2.0)
+    faulty = FaultyIgpp(claims=claims)
+    honest, event = claims.mechanism(rounds=5).privatize(some(), seeded(0))
+    half, claimed = faulty.mechanism(rounds=5).privatize(some(), seeded(0))
+    clean, _ = claims.mechanism(rounds=5).privatize(some(), NoNoise())
+    assert claimed == event
+    assert faulty.promise == claims.promise
+    np.testing.assert_allclose(
+        half.vectors - clean.vectors, 0.5 * (honest.vectors - clean.vectors), rtol=1e-4, atol=1e-5
+    )
+
+
+def released(vectors: np.ndarray, labels: np.ndarray, radius: float = 1.0) -> Prototypes:
+    defense = Igpp(epsilon=1.0, clip_norm=radius)
+    return defense.mechanism(rounds=1).privatize(held(vectors, labels), NoNoise())[0]
+
+
+@given(arrays(np.float64, (4, 3), elements=st.floats(-50, 50)), st.floats(0.5, 10))
+def test_the_clip_is_exact_and_leaves_shorter_records_alone(vectors, radius):
+    out = released(vectors, np.arange(4), radius).vectors
+    for row, clipped in zip(vectors, out, strict=True):
+        length = np.linalg.norm(row)
+        if length <= radius:
+            assert np.array_equal(clipped, row.astype(np.float32))
+        else:
+            assert np.linalg.norm(clipped) == pytest.approx(radius, rel=1e-6)
+            np.testing.assert_allclose(clipped * length, row * radius, rtol=1e-4, atol=1e-4)
+
+
+def test_the_clip_is_per_record_and_not_of_the_mean():
+    out = released(np.array([[30.0, 0.0], [0.0, 0.4]]), np.array([0, 0])).vectors
+    np.testing.assert_allclose(out, [[0.5, 0.2]], rtol=1e-6)
+
+
+@given(
+    arrays(np.float64, (6, 5), elements=st.floats(-5, 5)),
+    arrays(np.float64, 5, elements=st.floats(-5, 5)),
+    st.integers(0, 5),
+    st.floats(0.2, 4),
+)
+def test_replacing_a_record_moves_its_class_by_at_most_2r_over_n(vectors, other, row, radius):
+    replaced = vectors.copy()
+    replaced[row] = other
+    one, two = released(vectors, LABELS, radius), released(replaced, LABELS, radius)
+    moved = np.linalg.norm(one.vectors.astype(np.float64) - two.vectors, axis=1)
+    own = one.labels == LABELS[row]
+    assert not moved[~own].any()
+    assert moved[own][0] <= 2 * radius / (LABELS[row] == LABELS).sum() * (1 + 1e-5)
+
+
+@given(arrays(np.float64, 5, elements=st.floats(-5, 5)), st.integers(0, 5), st.floats(0.2, 4))
+def test_opposite_records_outside_the_ball_attain_2r_over_n(direction, row, radius):
+    far = direction + np.array([30.0, 0, 0, 0, 0])
+    vectors = some().vectors.copy()
+    vectors[row] = far
+    one = released(vectors, LABELS, radius)
+    vectors[row] = -far
+    two = released(vectors, LABELS, radius)
+    moved = np.linalg.norm(one.vectors.astype(np.float64) - two.vectors, axis=1)
+    assert moved.max() == pytest.approx(2 * radius / (LABELS[row] == LABELS).sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("epsilon", 0.0), ("epsilon", np.nan), ("delta", 1.0), ("clip_norm", -1.0), ("clip_norm", np.inf)],
+)
+def test_an_impossible_setting_is_refused_by_name(key, value):
+    with pytest.raises(InputError, match=f"igpp: {key}="):
+        plug.build(PACKAGE, {"name": "igpp", "epsilon": 1.0, key: value})

@@ -1,0 +1,366 @@
+"""The recorder: anyone's training code writes a run like ours, and mistakes are refused as they are made."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privkit
+from accountant.contract import DependsOn
+from accountant.events import Event, Gaussian
+from privkit import Recorder, tensors
+from privkit.config import RunConfig, Study
+from privkit.defenses.igpp import Igpp
+from privkit.embeddings import Embeddings
+from privkit.errors import InputError
+from privkit.noise import SecureNoise
+from privkit.release import Head, Payload, Prototypes, Update
+from privkit.store import Run
+
+EVENT = Gaussian(noise_multiplier=2.0)
+SIZES: dict[str, Any] = {"clients": 2, "rounds": 2, "num_classes": 2, "dim": 3}
+Z = np.arange(12.0).reshape(4, 3)
+Y = np.array([0, 0, 1, 1])
+
+
+def sent(*labels: int, dim: int = 3) -> Prototypes:
+    return Prototypes(vectors=np.ones((len(labels), dim)), labels=np.array(labels, dtype=np.int64))
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Recorder:
+    return Recorder(tmp_path / "mine", **SIZES, canaries=4, canary_norm=3.0)
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+# ---------------------------------------------------------------------- it works
+
+
+def test_five_lines_record_a_run(tmp_path: Path) -> None:
+    def my_release(z: np.ndarray, y: np.ndarray) -> tuple[Payload, Event]:
+        return sent(*np.unique(y)), EVENT
+
+    with privkit.Recorder(str(tmp_path / "my run"), **SIZES, canaries=4, canary_norm=3.0) as recorder:
+        for t in range(2):
+            for m in range(2):
+                payload, event = my_release(*recorder.plant(m, Z, Y))
+                recorder.record(round=t, client=m, payload=payload, event=event)
+    run = Run(tmp_path / "my run")
+    assert run.complete
+    assert (run.info.cell, run.info.seed, run.info.clients) == ("my run", None, ("client 0", "client 1"))
+    assert [(r.round, r.client) for r in run.transcript().releases] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert run.truth().members.shape == (0,)
+    assert (
+        run.truth().canary_signs.sum() == 2 * 2
+    )  # canaries fill two classes of two; half of each is negated
+
+
+def test_questions_and_answers_are_kept_apart(recorded: Path) -> None:
+    run = Run(recorded)
+    truth, records, canaries = run.truth(), run.records("records"), run.records("canaries")
+    assert records is not None
+    assert canaries is not None
+    assert truth.members.tolist() == [True] * 12 + [False] * 12
+    assert (len(records), len(canaries), len(truth.canary_signs)) == (24, 8, 8)
+    assert run.info.promise == {"epsilon": 8.0, "delta": 1e-5}
+    reference = run.records("reference")
+    assert reference is not None
+    assert len(reference) == 6
+    outside = [p for p in recorded.rglob("*") if p.is_file() and p.parent.name != "truth"]
+    assert not any(b"members" in p.read_bytes() or b"signs" in p.read_bytes() for p in outside)
+
+
+def test_planted_records_are_the_canaries_with_their_signs(recorder: Recorder) -> None:
+    canaries, signs = recorder.run.records("canaries"), recorder.run.truth().canary_signs
+    assert canaries is not None
+    for m in range(2):
+        z, y = recorder.plant(m, Z.astype(np.float32), Y.astype(np.uint8))
+        assert (z.dtype, y.dtype, z.flags.writeable) == (np.float64, np.int64, True)
+        assert np.array_equal(z[:4], Z)
+        mine = canaries.clients == m
+        flip = np.where(signs[mine], 1, -1)[:, None]
+        assert np.array_equal(z[4:], flip * canaries.vectors[mine])
+        assert np.array_equal(y, np.concatenate([Y, canaries.labels[mine]]))
+
+
+def test_without_canaries_plant_returns_copies(tmp_path: Path) -> None:
+    z, y = Recorder(tmp_path / "mine", **SIZES).plant(1, Z, Y)
+    assert np.array_equal(z, Z)
+    assert np.array_equal(y, Y)
+    z[:] = 7
+    y[:] = 7
+    assert Z[0, 1] == 1
+    assert Y[0] == 0
+
+
+def test_nobody_can_guess_what_was_planted(tmp_path: Path) -> None:
+    many = {**SIZES, "clients": 4, "dim": 64}
+    runs = [Recorder(tmp_path / str(i), **many, canaries=64, canary_norm=3.0).run for i in range(2)]
+    one, other = (run.truth().canary_signs for run in runs)
+    assert (one != other).any()
+    first, second = (run.records("canaries") for run in runs)
+    assert first is not None
+    assert second is not None
+    assert not np.array_equal(first.vectors, second.vectors)
+    assert all(run.info.seed is None for run in runs)
+
+
+def test_real_leaves_the_canaries_out(recorder: Recorder) -> None:
+    real = recorder.real(Prototypes(vectors=Z, labels=np.array([2, 0, 3, 1])))
+    assert real.labels.tolist() == [0, 1]
+    assert np.array_equal(real.vectors, Z[[1, 3]])
+
+
+def test_every_kind_of_payload_can_be_recorded(tmp_path: Path) -> None:
+    payloads = [Head(weights=np.ones((2, 3))), Update(named={"w": np.ones(7)}, means="gradient")]
+    with Recorder(tmp_path / "mine", **{**SIZES, "rounds": 1}) as recorder:
+        for m, payload in enumerate(payloads):
+            recorder.record(round=0, client=m, payload=payload, event=EVENT)
+    found = Run(tmp_path / "mine").transcript().releases
+    assert [r.payload.digest() for r in found] == [p.digest() for p in payloads]
+
+
+def test_clients_may_come_in_any_order(tmp_path: Path) -> None:
+    runs = []
+    for order in ((0, 1), (1, 0)):
+        recorder = Recorder(tmp_path / f"{order}", **SIZES)
+        for m in order:
+            recorder.record(round=0, client=m, payload=sent(m), event=EVENT)
+        runs.append(recorder.run)
+    assert runs[0].anchor == runs[1].anchor
+
+
+# ---------------------------------------------------------------------- like a run of ours
+
+
+def shape(value: Any) -> Any:
+    """Return the keys of nested plain values."""
+    return {key: shape(v) for key, v in value.items()} if isinstance(value, dict) else None
+
+
+def layout(run: Run) -> dict[str, Any]:
+    """Return what must be the same in every run, whoever trained it."""
+    first = run.transcript().releases[0]
+    document = json.loads((run.path / "run.json").read_text())
+    for free in ("config", "data", "versions"):
+        document["run"][free] = {}
+    files = [p.relative_to(run.path).as_posix() for p in run.path.rglob("*") if p.is_file()]
+    ours_alone = ("state/", "truth/round-", "metrics.parquet", "timing.json", ".")
+    return {
+        "files": sorted(f for f in files if not f.startswith(ours_alone)),
+        "run.json": shape(document),
+        "ledger": [shape(entry) for entry in run.entries()],
+        "upload": {k: (a.dtype, a.shape[1:]) for k, a in first.payload.tensors().items()},
+        "answers": sorted(tensors.read(run.path / "truth" / "answers.safetensors")),
+        "candidates": {
+            name: [(key, array.dtype, array.shape[1:]) for key, array in vars(run.records(name)).items()]
+            for name in ("records", "reference", "canaries")
+        },
+    }
+
+
+def test_a_recorded_run_is_laid_out_like_a_trained_one(tmp_path: Path) -> None:
+    from privkit.train.loop import train
+
+    settings = {
+        "data": {"name": "digits", "domains": ["mnist", "syn"], "per_class": 20},
+        "encoder": "usps_cnn",
+        "method": {"name": "fedproto", "training": {"epochs": 1}},
+        "defense": {"name": "igpp", "epsilon": 2.0},
+        "rounds": 2,
+        "canaries": {"count": 8},
+    }
+    config = RunConfig.from_settings(settings, where="here")
+    train(Study(cells={"cell": config}, seeds=1), tmp_path / "ours", device="cpu")
+    ours = Run(tmp_path / "ours")
+    assert isinstance(config.defense, Igpp)
+    mechanism = config.defense.mechanism(rounds=2)
+    rng = np.random.default_rng(0)
+    z, y = rng.standard_normal((40, 128)).astype(np.float32), np.repeat(np.arange(10), 4)
+    with Recorder(
+        tmp_path / "mine",
+        clients=2,
+        rounds=2,
+        num_classes=10,
+        dim=128,
+        promise=(2.0, 1e-5),
+        canaries=8,
+        canary_norm=3.0,
+    ) as recorder:
+        recorder.ask(
+            z, y, np.repeat([0, 1], 20), np.arange(40) % 2 == 0, reference=(z, y, np.repeat([0, 1], 20))
+        )
+        for t in range(2):
+            for m in range(2):
+                vectors, labels = recorder.plant(m, z, y)
+                embeddings = Embeddings(vectors=vectors, labels=labels, encoder=DependsOn.PUBLIC)
+                payload, event = mechanism.privatize(embeddings, SecureNoise())
+                recorder.record(round=t, client=m, payload=payload, event=event)
+    assert layout(recorder.run) == layout(ours)
+
+
+# ---------------------------------------------------------------------- mistakes
+
+
+def test_rounds_are_recorded_in_order(recorder: Recorder) -> None:
+    with pytest.raises(InputError, match="round=1: round 0 is open; record the rounds in order"):
+        recorder.record(round=1, client=0, payload=sent(0), event=EVENT)
+    for m in range(2):
+        recorder.record(round=0, client=m, payload=sent(0), event=EVENT)
+    with pytest.raises(InputError, match="round=0: round 1 is open"):
+        recorder.record(round=0, client=0, payload=sent(0), event=EVENT)
+    recorder.record(round=1, client=0, payload=sent(0), event=EVENT)
+    with pytest.raises(InputError, match="round=2: round 1 is open"):  # a client of round 1 is still missing
+        recorder.record(round=2, client=0, payload=sent(0), event=EVENT)
+
+
+def test_a_round_beyond_the_plan_is_refused(recorder: Recorder) -> None:
+    for t in range(2):
+        for m in range(2):
+            recorder.record(round=t, client=m, payload=sent(0), event=EVENT)
+    with pytest.raises(InputError, match="all 2 rounds are recorded; create the Recorder with more"):
+        recorder.record(round=2, client=0, payload=sent(0), event=EVENT)
+
+
+@pytest.mark.parametrize("client", [-1, 2, 0])
+def test_a_client_is_recorded_once_a_round(recorder: Recorder, client: int) -> None:
+    recorder.record(round=0, client=0, payload=sent(0), event=EVENT)
+    with pytest.raises(
+        InputError, match=f"client={client} in round 0: give each of the 2 clients once|client=-1; give"
+    ):
+        recorder.record(round=0, client=client, payload=sent(0), event=EVENT)
+
+
+def test_a_refused_message_can_be_recorded_again(recorder: Recorder) -> None:
+    with pytest.raises(InputError):
+        recorder.record(round=0, client=0, payload=sent(9), event=EVENT)
+    for m in range(2):
+        recorder.record(round=0, client=m, payload=sent(0), event=EVENT)
+    assert recorder.run.completed == 1
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        (sent(0, dim=4), "prototypes of width 4: this run was created with dim=3"),
+        (Head(weights=np.ones((2, 2))), "head of width 2: this run was created with dim=3"),
+        (sent(0, 4), "label 4 was released; this run was created with num_classes=2"),
+    ],
+)
+def test_a_payload_of_another_shape_is_refused(recorder: Recorder, payload: Payload, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        recorder.record(round=0, client=0, payload=payload, event=EVENT)
+
+
+def test_canary_labels_are_refused_where_none_were_planted(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="label 2 was released"):
+        Recorder(tmp_path / "mine", **SIZES).record(round=0, client=0, payload=sent(2), event=EVENT)
+
+
+@pytest.mark.parametrize(
+    ("client", "z", "y", "message"),
+    [
+        (2, Z, Y, "clients holds 2; this run numbers them from 0 to 1"),
+        (-1, Z, Y, "clients=.*give whole numbers of at least 0"),
+        (0, Z[:, :2], Y, r"vectors \(4, 2\), labels \(4,\).* do not fit; give \[N, 3\], \[N\] and \[N\]"),
+        (0, Z[:3], Y, r"vectors \(3, 3\), labels \(4,\).* do not fit"),
+        (0, Z[0], Y[:1], r"vectors has shape \(3,\)"),
+        (0, Z, Y + 1, "labels holds 2; this run numbers them from 0 to 1"),
+        (0, Z, Y - 1, "labels=.*give whole numbers of at least 0"),
+        (0, Z, Y / 2, "labels has .* type float64"),
+        (0, np.where(Z == 4, np.nan, Z), Y, r"vectors\[1, 1\] is nan"),
+    ],
+)
+def test_embeddings_that_do_not_fit_are_refused(
+    recorder: Recorder, client: int, z: np.ndarray, y: np.ndarray, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        recorder.plant(client, z, y)
+    with pytest.raises(InputError, match=message):
+        recorder.ask(z, y, np.full(len(y), client), np.ones(len(y), dtype=bool))
+
+
+@pytest.mark.parametrize(
+    "members", [np.ones(3, dtype=bool), np.ones((4, 1), dtype=bool), np.ones(4), np.array([0, 1, 2, 1])]
+)
+def test_membership_is_one_truth_value_per_record(recorder: Recorder, members: np.ndarray) -> None:
+    with pytest.raises(
+        InputError, match=r"members has shape .* and type .*; give one truth value per record"
+    ):
+        recorder.ask(Z, Y, np.zeros(4, dtype=int), members)
+
+
+def test_a_second_question_is_refused_and_the_first_kept(recorder: Recorder) -> None:
+    zeros, members = np.zeros(4, dtype=int), np.array([True, False, True, False])
+    with pytest.raises(InputError, match="clients"):
+        recorder.ask(Z, Y, zeros + 5, members)
+    recorder.ask(Z, Y, zeros, members)
+    before = snapshot(recorder.run.path)
+    with pytest.raises(InputError, match="ask was called before; put all records into one call"):
+        recorder.ask(Z[:1], Y[:1], zeros[:1], members[:1])
+    assert snapshot(recorder.run.path) == before
+
+
+def test_ending_early_is_refused(tmp_path: Path) -> None:
+    def record() -> None:
+        with Recorder(tmp_path / "mine", **SIZES) as recorder:
+            for m in range(2):
+                recorder.record(round=0, client=m, payload=sent(0), event=EVENT)
+            recorder.record(round=1, client=0, payload=sent(0), event=EVENT)
+
+    with pytest.raises(InputError, match="1 of 2 rounds were recorded whole; record every client of every"):
+        record()
+    assert Run(tmp_path / "mine").completed == 1
+
+
+def test_an_error_in_between_is_not_hidden(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), Recorder(tmp_path / "mine", **SIZES):
+        raise ZeroDivisionError
+
+
+def test_an_existing_run_is_left_alone(recorded_copy: Path) -> None:
+    before = snapshot(recorded_copy)
+    with pytest.raises(InputError, match="already holds a run; record into a new folder"):
+        Recorder(recorded_copy, **SIZES)
+    assert snapshot(recorded_copy) == before
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(InputError, match="holds other files"):
+        Recorder(tmp_path, **SIZES)
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"clients": 0}, "clients=0; give a whole number of at least 1"),
+        ({"rounds": True}, "rounds=True; give a whole number"),
+        ({"num_classes": -1}, "num_classes=-1"),
+        ({"dim": 0}, "dim=0"),
+        ({"canaries": True}, "canaries=True; give a whole number of at least 0"),
+        ({"canaries": -4}, "canaries=-4"),
+        ({"canaries": 1, "canary_norm": 3.0}, "canaries=1 .*plant at least 2"),
+        ({"canaries": 4}, "canary_norm is missing; give a length above your clip norm"),
+        ({"canaries": 4, "canary_norm": 0.0}, "of length 0.0 .*above 0"),
+        ({"canaries": 4, "canary_norm": math.nan}, "of length nan"),
+        ({"promise": (0.0, 1e-5)}, r"epsilon=0\.0 must be finite and above 0"),
+        ({"promise": (math.nan, 1e-5)}, "epsilon is NaN"),
+        ({"promise": (1.0, 1.0)}, r"delta=1\.0 must lie strictly between 0 and 1"),
+        ({"config": {"folder": Path("x")}}, r"PosixPath\); give finite numbers, text, lists and dicts"),
+        ({"config": {"rate": math.nan}}, "cannot be written as JSON"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_before_anything_is_written(
+    tmp_path: Path, changes: dict, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Recorder(tmp_path / "mine", **{**SIZES, **changes})
+    assert not list(tmp_path.rglob("run.json"))
