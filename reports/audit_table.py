@@ -147,7 +147,8 @@ _SHOWN = {column.key for column in ATTACKS}
 
 
 def _attack_row(cell: CellFindings, found: Taken) -> dict[str, Any]:
-    row = {"cell": cell.name, "attack": found.attack} | {key: get(found) for key, get in _NUMBERS.items()}
+    row: dict[str, Any] = {"cell": cell.name, "attack": found.attack}
+    row |= {key: get(found) for key, get in _NUMBERS.items()}
     row["auc_text"] = numbers.interval(row["auc"], row["auc_low"], row["auc_high"])
     row["tpr_text"] = numbers.interval(row["tpr"], row["tpr_low"], row["tpr_high"])
     row["fp_text"] = "n/a" if row["fp"] is None else f"{row['fp']}/{row['n_non_members']}"

@@ -40,7 +40,7 @@ class Shell:
         return int(stop.value.code or 0), out, err
 
 
-@pytest.fixture()
+@pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     return Shell(monkeypatch, capsys)
 
@@ -180,7 +180,10 @@ def test_an_attack_that_breaks_is_listed_and_the_others_run(
     assert code == 6
     found = json.loads(out)
     assert "cosine" in found["failed_attacks"][0]
-    assert {r["attack"] for r in found["attacks"] if r["auc"] is not None} == {"likelihood_ratio", "antipodal"}
+    assert {r["attack"] for r in found["attacks"] if r["auc"] is not None} == {
+        "likelihood_ratio",
+        "antipodal",
+    }
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,9 @@ def _flip(path: Path) -> None:
 def _edit(path: Path, before: str, after: str) -> None:
     text = path.read_text()
     assert before in text
-    path.write_text(text.replace(before, after, 1) if "schema" in before else after.join(text.rsplit(before, 1)))
+    path.write_text(
+        text.replace(before, after, 1) if "schema" in before else after.join(text.rsplit(before, 1))
+    )
 
 
 def _spoil_candidates(run: Path) -> None:
@@ -292,9 +297,7 @@ def test_a_recorder_run_with_half_its_noise_is_a_violation(tmp_path: Path, shell
     assert shell("audit", "--run", recorded(tmp_path / "mine", noise_factor=0.5))[0] == 3
 
 
-def test_a_ledger_that_costs_more_than_promised_is_a_violation(
-    tmp_path: Path, shell: Shell
-) -> None:
+def test_a_ledger_that_costs_more_than_promised_is_a_violation(tmp_path: Path, shell: Shell) -> None:
     path = tmp_path / "mine"
     recorded(path, noise_factor=1.0)
     _edit(path / "run.json", '"promise": null', '"promise": {"delta": 1e-05, "epsilon": 0.1}')

@@ -30,7 +30,12 @@ def test_the_readme_script_runs_and_its_run_is_audited(
     assert "Verdict: OK" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("line", [x[2:] for b in blocks("console") for x in b.splitlines() if x.startswith("$ privkit")])
+COMMANDS = [
+    line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ privkit")
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
 def test_every_command_of_the_readme_is_understood(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,6 +58,8 @@ def test_paths_named_in_the_documents_exist() -> None:
         text = (ROOT / document).read_text(encoding="utf-8")
         for link in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (ROOT / link).exists(), f"{document} links to {link}"
-        for name in re.findall(r"`((?:privkit|accountant|attacks|reports|configs|docs|tests)/[\w./-]+\.\w+)`", text):
+        for name in re.findall(
+            r"`((?:privkit|accountant|attacks|reports|configs|docs|tests)/[\w./-]+\.\w+)`", text
+        ):
             if "name." not in name:
                 assert (ROOT / name).exists(), f"{document} names {name}"

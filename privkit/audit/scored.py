@@ -2,9 +2,12 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
+import attacks
 from attacks._base import AbstractAttack
 from attacks.statistics.scores import as_scores
 from privkit import atomic
@@ -56,11 +59,18 @@ class RunView:
 
     def _key(self, attack: AbstractAttack, candidates: Records) -> str:
         arrays = [*vars(candidates).values(), *(vars(self.reference).values() if self.reference else ())]
-        content = [attack.settings(), self.run.anchor.head, [sha256_of(array) for array in arrays]]
+        content = [attack.settings(), _code(), self.run.anchor.head, [sha256_of(array) for array in arrays]]
         return hashlib.sha256(atomic.canonical_json(content).encode()).hexdigest()
 
 
-def _write(path: "atomic.Path", key: str, candidates: Records, scores: np.ndarray) -> None:
+@cache
+def _code() -> str:
+    """Return the sha256 of all attack code: scores that other code computed are computed again."""
+    files = sorted(Path(attacks.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _write(path: Path, key: str, candidates: Records, scores: np.ndarray) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -69,7 +79,7 @@ def _write(path: "atomic.Path", key: str, candidates: Records, scores: np.ndarra
     atomic.write_with(path, lambda tmp: pq.write_table(table, tmp))
 
 
-def _read(path: "atomic.Path", key: str) -> np.ndarray | None:
+def _read(path: Path, key: str) -> np.ndarray | None:
     """Return the scores a file holds if they were computed from the same content, else nothing."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,10 +1,13 @@
 """The command line: one file per command, imported when ``privkit`` starts, heavy parts when it runs."""
 
+import os
 import sys
 
 
 def main() -> None:
     """Run the command line; a refusal is one sentence on standard error and exit code 2."""
+    # Many small matrix products: with a second BLAS thread they mostly wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     from privkit.clash import refuse_clash
 
     try:
