@@ -202,7 +202,7 @@ def _name_from(path: Path) -> str:
 class _StrictLoader(yaml.SafeLoader):
     """A safe YAML loader that refuses the same key twice."""
 
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         keys = [
             self.construct_object(key, deep=True)

@@ -34,7 +34,10 @@ def hold(folder: Path) -> Lock | None:
     path = folder.resolve() / ".lock"
     if path in _held or fcntl is None or len(_held) >= MOST:
         return _held.get(path)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written ({error}); choose another folder.") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

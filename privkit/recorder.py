@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -138,11 +139,11 @@ class Recorder:
             InputError: shapes, labels or the client do not fit the run.
         """
         real = self._records(vectors, labels, np.full(len(labels), client))
-        both = [real.vectors.astype(np.float64)], [real.labels]
-        if self._canaries is not None and self._signs is not None:
-            mine = canary.planted(self._canaries, self._signs).of(client)
-            both = [*both[0], mine.vectors], [*both[1], mine.labels]
-        return np.concatenate(both[0]), np.concatenate(both[1])
+        z, y = real.vectors.astype(np.float64), real.labels.copy()
+        if self._canaries is None or self._signs is None:
+            return z, y
+        mine = canary.planted(self._canaries, self._signs).of(client)
+        return np.concatenate([z, mine.vectors]), np.concatenate([y, mine.labels])
 
     def real(self, payload: Prototypes) -> Prototypes:
         """Return a payload without the canaries' prototypes, for the server to go on with."""
@@ -168,6 +169,20 @@ class Recorder:
         if len(self._pending) == len(self.run.info.clients):
             self.run.commit(round, [self._pending[m] for m in sorted(self._pending)])
             self._pending = {}
+
+    def __enter__(self) -> "Recorder":
+        """Return the recorder itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Refuse to end with a round half recorded, unless something else went wrong already."""
+        if kind is None and (self._pending or not self.run.complete):
+            raise InputError(
+                f"{self.run.path}: {self.run.completed} of {self.run.info.rounds} rounds were recorded whole; "
+                "record every client of every round, or create the Recorder with fewer rounds."
+            )
 
     def _write(
         self, *, members: np.ndarray, records: Records | None = None, reference: Records | None = None

@@ -21,7 +21,7 @@ _FLOATS = (np.float16, np.float32, np.float64)
 
 def frozen(name: str, array: object, *, ndim: int) -> np.ndarray:
     """Return a read-only C-ordered copy of some floats; another rank, type or a non-finite value is refused by name."""
-    value = np.array(array, order="C", copy=True)
+    value = np.asarray(array)
     if value.ndim != ndim or value.dtype.newbyteorder("=") not in _FLOATS:
         raise InputError(
             f"{name} has shape {value.shape} and type {value.dtype}; give {ndim} axes of floats of at most 64 bits."
@@ -29,7 +29,7 @@ def frozen(name: str, array: object, *, ndim: int) -> np.ndarray:
     if not np.isfinite(value).all():
         where = np.argwhere(~np.isfinite(value))[0].tolist()
         raise InputError(f"{name}{where} is {value[tuple(where)]}; only finite numbers can be released.")
-    value = value.astype(value.dtype.newbyteorder("<"))
+    value = np.array(value, dtype=value.dtype.newbyteorder("<"), order="C")
     value.setflags(write=False)
     return value
 

@@ -17,6 +17,11 @@ settings.register_profile("privkit", deadline=None, print_blob=True)
 settings.load_profile("privkit")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let strategies build checked values: beartype draws samples with ``random``, which hypothesis reseeds."""
+    config.addinivalue_line("filterwarnings", "ignore:Do not use the .random. module inside strategies")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def feature_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Keep encoded features in a folder of this session's."""

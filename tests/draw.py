@@ -2,7 +2,7 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
+from hypothesis.extra.numpy import arrays, from_dtype
 from hypothesis.strategies import DrawFn, SearchStrategy, composite
 
 from accountant.contract import Contract, Counts, DependsOn, Relation
@@ -13,9 +13,9 @@ from privkit.release import Head, Payload, Prototypes, Update
 multipliers = st.floats(1e-3, 1e3)
 
 
-def floats(width: int = 64) -> SearchStrategy[float]:
-    """Finite numbers of moderate size that a float of this width can hold; 0 and -0 are among them."""
-    return st.floats(-1e3, 1e3, width=width) if width > 16 else st.floats(-1e3, 1e3, width=16)
+def numbers(dtype: np.dtype) -> SearchStrategy[float]:
+    """Finite numbers of moderate size that a type can hold; 0, -0 and the smallest are among them."""
+    return from_dtype(dtype, min_value=-1e3, max_value=1e3)
 
 
 @composite
@@ -23,7 +23,7 @@ def matrices(draw: DrawFn, *, min_rows: int = 1, dtypes: tuple[type, ...] = (np.
     """Matrices of a few rows: some equal to another, some zero, some ordinary."""
     dtype = np.dtype(draw(st.sampled_from(dtypes)))
     shape = (draw(st.integers(min_rows, 6)), draw(st.integers(1, 5)))
-    matrix = draw(arrays(dtype, shape, elements=floats(dtype.itemsize * 8)))
+    matrix = draw(arrays(dtype, shape, elements=numbers(dtype)))
     for row in range(1, len(matrix)):
         matrix[row] *= draw(st.sampled_from((0, 1, 1)))
         if draw(st.booleans()):
@@ -44,7 +44,7 @@ def prototypes(draw: DrawFn) -> Prototypes:
 def updates(draw: DrawFn) -> Update:
     """Model tensors of any shape, one without axes and one without elements among them."""
     shapes = st.sampled_from([(), (0,), (1,), (3,), (2, 3), (1, 0, 2), (2, 1, 2)])
-    tensor = shapes.flatmap(lambda shape: arrays(np.float32, shape, elements=floats(32)))
+    tensor = shapes.flatmap(lambda shape: arrays(np.float32, shape, elements=numbers(np.dtype(np.float32))))
     names = st.text("abc.:/é ", min_size=1, max_size=6)
     return Update(
         named=draw(st.dictionaries(names, tensor, min_size=1, max_size=4)),

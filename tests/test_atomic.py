@@ -91,7 +91,7 @@ def test_unreadable_json_is_refused_by_name(tmp_path: Path, content: bytes, mess
 
 ARRAYS = {
     "b": np.arange(3, dtype=np.int64),
-    "a": np.float32([[1, 2]]),
+    "a": np.array([[1, 2]], dtype=np.float32),
     "none": np.zeros((0, 4)),
     "": np.array(2.5),
 }

@@ -196,7 +196,7 @@ def test_a_credible_limit_is_no_confidence_limit():
     assert any("even without leakage" in words for words in cert.assumptions)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, derandomize=True, max_examples=40)
 @given(st.integers(1, 60), st.integers(1, 60), st.data())
 def test_flipping_every_guess_of_both_classes_swaps_the_two_logarithms(m, n, data):
     tp, fp = data.draw(st.integers(0, m)), data.draw(st.integers(0, n))

@@ -109,19 +109,17 @@ def test_a_folder_that_cannot_be_written_is_refused_with_the_way_out(cache: Path
 
 
 def test_two_processes_may_encode_the_same_images(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second writer finishes while the first is still encoding; neither meets the other's file."""
-    encode = Means.encode
+    """A second process finishes while the first has written its file, but not yet under its last name."""
+    write = tensors.write
 
-    def slowly(encoder: Means, images: np.ndarray) -> np.ndarray:
-        monkeypatch.setattr(Means, "encode", encode)
-        monkeypatch.setattr("os.getpid", lambda: 4242)
-        _cache.features(Means(), IMAGES)
-        monkeypatch.undo()
-        monkeypatch.setenv("PRIVKIT_CACHE", str(cache))
-        return encode(encoder, images)
+    def interrupted(path: Path, named: dict[str, np.ndarray], *, durable: bool) -> None:
+        write(path, named, durable=durable)
+        monkeypatch.setattr(tensors, "write", write)
+        with pytest.MonkeyPatch.context() as other:
+            other.setattr("os.getpid", lambda: 4242)
+            assert np.array_equal(_cache.features(Means(), IMAGES), EXPECTED)
 
-    monkeypatch.setattr(Means, "encode", slowly)
-    assert np.array_equal(_cache.features(Means(), IMAGES), EXPECTED)
+    monkeypatch.setattr(tensors, "write", interrupted)
     assert np.array_equal(_cache.features(Means(), IMAGES), EXPECTED)
     assert Means.calls == [3, 3]
     assert kept(cache).suffix == ".safetensors"

@@ -106,3 +106,9 @@ def test_without_locks_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(lock, "fcntl", None)
     assert lock.hold(tmp_path) is None
     assert Run.create(tmp_path, INFO).completed == 0
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(InputError, match=r"cannot be written .*; choose another folder"):
+        Run.create(tmp_path, INFO)

@@ -4,12 +4,13 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attacks.statistics.multiple import holm
 
 T = TypeVar("T")
+laws = settings(deadline=None, derandomize=True)
 P_VALUES = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.floats(0, 1), max_size=8)
 
 
@@ -27,11 +28,13 @@ def step_down(p_values, significance):
     return rejected
 
 
+@laws
 @given(P_VALUES, st.floats(0.001, 0.5))
 def test_adjusted_p_values_reject_what_the_step_down_rejects(p_values, significance):
     assert list(holm(p_values, significance=significance).rejected) == step_down(p_values, significance)
 
 
+@laws
 @given(P_VALUES)
 def test_adjusted_p_values_keep_the_order_and_lie_between_p_and_bonferroni(p_values):
     adjusted = holm(p_values).adjusted

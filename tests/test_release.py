@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -26,6 +26,7 @@ def same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> bool
     )
 
 
+@settings(max_examples=40)
 @given(draw.payloads())
 def test_from_tensors_reads_what_tensors_returned(payload: Payload) -> None:
     again = type(payload).from_tensors(payload.tensors())
@@ -34,6 +35,7 @@ def test_from_tensors_reads_what_tensors_returned(payload: Payload) -> None:
     assert PAYLOADS[payload.kind] is type(payload)
 
 
+@settings(max_examples=40)
 @given(draw.payloads())
 def test_arrays_are_read_only(payload: Payload) -> None:
     for array in payload.tensors().values():
@@ -62,11 +64,13 @@ def test_payloads_are_frozen() -> None:
         Head(weights=np.ones((1, 1))).weights = np.zeros((1, 1))  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@settings(max_examples=40)
 @given(draw.payloads())
 def test_nbytes_counts_every_array(payload: Payload) -> None:
     assert payload.nbytes == sum(len(a.tobytes()) for a in payload.tensors().values())
 
 
+@settings(max_examples=40)
 @given(draw.payloads(), st.data())
 def test_digest_depends_on_every_value(payload: Payload, data: st.DataObject) -> None:
     tensors = payload.tensors()
@@ -194,6 +198,7 @@ def test_an_update_that_mixes_kinds_is_refused() -> None:
         Update.from_tensors({"delta.w": np.ones(1), "gradient.w": np.ones(1)})
 
 
+@settings(max_examples=40)
 @given(draw.prototypes(), st.data())
 def test_only_keeps_the_rows_of_a_mask(payload: Prototypes, data: st.DataObject) -> None:
     keep = data.draw(arrays(bool, len(payload.labels)))

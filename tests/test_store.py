@@ -150,13 +150,6 @@ def test_a_round_in_which_nobody_sends_is_a_round(tmp_path: Path) -> None:
         run.commit(1, releases(1))
 
 
-def test_events_of_numpy_numbers_are_written(tmp_path: Path) -> None:
-    run = Run.create(tmp_path, replace(INFO, rounds=1, config={"epsilon": np.float32(0.5)}))
-    event = Gaussian(noise_multiplier=np.float32(2))  # pyright: ignore[reportArgumentType]
-    run.commit(0, [Release(round=0, client=0, payload=payload(0, 0), event=event)])
-    assert Run(tmp_path).transcript().releases[0].event == Gaussian(noise_multiplier=2.0)
-
-
 def test_only_what_cannot_be_made_again_waits_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from attacks.statistics.tpr import (
 
 T = TypeVar("T")
 TIED = st.lists(st.integers(-4, 4), min_size=1, max_size=15)
-laws = settings(deadline=None, max_examples=40)
+laws = settings(deadline=None, derandomize=True, max_examples=40)
 
 
 def sure(value: T | None) -> T:
@@ -137,6 +137,7 @@ def test_a_rate_is_read_as_it_was_written(fpr):
     assert exact_rate(fpr) == Fraction(1, 10)
 
 
+@laws
 @given(st.integers(1, 999), st.integers(1, 5000))
 def test_allowed_false_positives_are_a_floor_in_whole_numbers(per_mille, n):
     assert allowed_false_positives(n, fpr=per_mille / 1000) == per_mille * n // 1000
@@ -163,13 +164,13 @@ def test_p_value_is_the_share_of_all_orders():
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.data())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, derandomize=True, max_examples=40)
 def test_p_value_is_the_beta_binomial_tail(m, n, data):
     allowed = data.draw(st.integers(0, n - 1))
     true = data.draw(st.integers(0, m))
-    expected = stats.betabinom.sf(true - 1, m, allowed + 1, n - allowed)
+    expected = stats.betabinom.pmf(np.arange(true, m + 1), m, allowed + 1, n - allowed).sum()
     found = no_skill_p_value(true, m, allowed=allowed, n_non_members=n)
-    assert found == pytest.approx(expected, rel=1e-8, abs=1e-12)
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_p_values_of_chance_are_seldom_small_even_under_ties():
@@ -195,7 +196,7 @@ def test_the_roc_has_all_points_and_both_corners(members, non_members):
 
 
 @given(st.integers(1, 300), st.data(), st.floats(0.5, 0.999))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, derandomize=True, max_examples=40)
 def test_one_sided_limits_have_just_their_tail(trials, data, level):
     successes = data.draw(st.integers(0, trials))
     low, high = lower_limit(successes, trials, level=level), upper_limit(successes, trials, level=level)

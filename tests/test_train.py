@@ -1,5 +1,6 @@
 """Training: the same bytes again, after any kill, and whoever else is in the batch."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,8 @@ import torch
 import yaml
 
 from privkit.config import Study, load, merged
+from privkit.data._base import Domain
+from privkit.data.digits import Digits
 from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod, State
 from privkit.release import Prototypes
@@ -197,11 +200,19 @@ def test_what_is_kept_as_clean_is_the_upload_without_its_noise(finished):
             assert not noisy or np.linalg.norm(kept, axis=1).max() <= 1 + 1e-6
 
 
-def test_seeds_differ_in_their_members_and_their_noise(finished):
-    runs = [Run(finished / name) for name in RUNS[2:]]
-    assert not np.array_equal(runs[0].truth().members, runs[1].truth().members)
-    noise = [uploads(run.path)[0][2].vectors - run.truth().clean[0, 0] for run in runs]
-    assert abs(np.corrcoef(noise[0][10], noise[1][10])[0, 1]) < 0.5
+def test_seeds_differ_in_their_members(finished):
+    one, other = (Run(finished / name).truth().members for name in RUNS[2:])
+    assert not np.array_equal(one, other)
+
+
+def test_noise_is_fresh_in_every_round_client_and_seed(finished):
+    drawn = []
+    for run in (Run(finished / name) for name in RUNS[2:]):
+        clean = run.truth().clean
+        noise = [payload.vectors - clean[round, client] for round, client, payload in uploads(run.path)]
+        drawn += [(n / n.std(1, keepdims=True)).ravel() for n in noise]
+    assert len(drawn) == 12
+    assert np.abs(np.corrcoef(drawn) - np.eye(12)).max() < 5 / len(drawn[0]) ** 0.5
 
 
 @pytest.mark.parametrize(("name", "least"), [(RUNS[0], 0.5), (RUNS[3], 0.0)])
@@ -350,6 +361,46 @@ def test_a_removed_run_is_rebuilt_and_its_siblings_are_left_alone(copy, finished
     train(study(copy.parent), copy, device="cpu")
     assert written_at(copy, but=RUNS[1]) == before
     assert_same(copy, finished)
+
+
+def test_a_run_goes_on_in_the_batch_it_was_begun_in(copy):
+    for name in RUNS[2:]:
+        shutil.rmtree(copy / name)
+    for name, batch, rounds in ((RUNS[0], RUNS[:3], 3), (RUNS[1], RUNS[:2], 2)):
+        document = json.loads((copy / name / "run.json").read_text())
+        document["batch"] = batch
+        document["progress"]["rounds"] = rounds
+        (copy / name / "run.json").write_text(json.dumps(document))
+    groups = studies.batches(copy, studies.plans(study(copy.parent)))
+    assert [[plan.name for plan in group] for group in groups] == [[*RUNS[:2]], [*RUNS[2:]]]
+
+
+class Ragged(Digits):
+    """Two domains, the second three times as large as the first."""
+
+    def load(self) -> tuple[Domain, ...]:
+        small, large = Digits(domains=("mnist",), per_class=5), Digits(domains=("syn",), per_class=15)
+        return (*small.load(), *large.load())
+
+
+def test_clients_of_different_sizes_keep_their_own_state(tmp_path):
+    def stop(stage: str, done: int, total: int) -> None:
+        if (stage, done) == ("train", 1):
+            raise KeyboardInterrupt
+
+    config = single(tmp_path, "plain").cells["plain"].model_copy(update={"data": Ragged()})
+    ragged = Study(cells={"ragged": config}, seeds=1)
+    train(ragged, tmp_path / "through", device="cpu")
+    with pytest.raises(KeyboardInterrupt):
+        train(ragged, tmp_path / "stopped", device="cpu", progress=stop)
+    train(ragged, tmp_path / "stopped", device="cpu")
+    assert_same(tmp_path / "stopped", tmp_path / "through")
+    state = Run(tmp_path / "through").state(3)
+    assert state["steps.all"].tolist() == [6, 24]  # 10 and 40 records, 12 at a time, 2 epochs, 3 rounds
+    assert [p.counts.sum() for _, _, p in uploads(tmp_path / "through")[:2] if p.counts is not None] == [
+        14,
+        44,
+    ]
 
 
 @needs_fork

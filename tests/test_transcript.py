@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.events import Composed, Event, Gaussian, leaves
@@ -36,6 +36,7 @@ def release(round: int, client: int, payload: Payload, event: Event) -> Release:
     return Release(round=round, client=client, payload=payload, event=event)
 
 
+@settings(max_examples=40)
 @given(release_lists, st.randoms(use_true_random=False))
 def test_order_of_arrival_does_not_matter(releases: list[Release], random) -> None:
     shuffled = list(releases)
@@ -47,6 +48,7 @@ def test_order_of_arrival_does_not_matter(releases: list[Release], random) -> No
     assert one.clients == sorted({m for _, m in keys})
 
 
+@settings(max_examples=40)
 @given(release_lists.filter(bool), st.data())
 def test_two_releases_of_one_client_in_one_round_are_refused(
     releases: list[Release], data: st.DataObject
@@ -56,6 +58,7 @@ def test_two_releases_of_one_client_in_one_round_are_refused(
         Transcript.of([*releases, twice])
 
 
+@settings(max_examples=40)
 @given(release_lists)
 def test_cost_and_bytes_are_those_of_the_clients_own_releases(releases: list[Release]) -> None:
     transcript = Transcript.of(releases)
