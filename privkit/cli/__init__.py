@@ -15,8 +15,8 @@ def main() -> None:
         from privkit.cli.app import app
 
         app()
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         if "--debug" in sys.argv:
             raise
-        print(f"privkit: {error}", file=sys.stderr)  # noqa: T201
+        print(f"privkit: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
         sys.exit(2)

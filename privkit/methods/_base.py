@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from privkit.personal import PersonalModel
-from privkit.plug import Plugin
+from privkit.plug import Plugin, Settings
 from privkit.release import Prototypes
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 State = dict[str, np.ndarray]
 
 
-class LocalTraining(BaseModel):
+class LocalTraining(Settings):
     """How a client trains between two releases: AdamW on mini-batches of its own records."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     epochs: int = Field(default=2, ge=1, description="passes over the client's records per round")
     batch_size: int = Field(default=64, ge=1, description="records per step")
