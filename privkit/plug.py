@@ -58,7 +58,7 @@ def find(package: str, name: str) -> type[Plugin]:
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
-        kind = package.rpartition(".")[2]
+        kind = _kind(package)
         raise InputError(f"{kind} {name!r} is unknown; known are {', '.join(known)}.{hint}")
     module = importlib.import_module(f"{package}.{name}")
     classes = [
@@ -83,7 +83,7 @@ def build(package: str, settings: Any) -> Plugin:
     """Return the plug-in that settings such as ``{name: igpp, epsilon: 1.0}`` describe."""
     if isinstance(settings, str):
         settings = {"name": settings}
-    kind = package.rpartition(".")[2]
+    kind = _kind(package)
     if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
         raise InputError(f"{kind} is {settings!r}; write a name, or name: with its settings below it.")
     fields = {key: value for key, value in settings.items() if key != "name"}
@@ -92,6 +92,12 @@ def build(package: str, settings: Any) -> Plugin:
         return cls.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{kind} {settings['name']}: {describe(error, cls)}") from None
+
+
+def _kind(package: str) -> str:
+    """Return what a package's plug-ins are called in a configuration."""
+    folder = package.rpartition(".")[2]
+    return {"models": "encoder"}.get(folder, folder.removesuffix("s"))
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
