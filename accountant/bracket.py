@@ -12,7 +12,7 @@ def safe_root(
     """Return a point between two ends where ``excess`` is at most 0, next to where it turns positive.
 
     Args:
-        excess: monotone; at most 0 at ``safe``, above 0 at ``unsafe``; may be -inf.
+        excess: monotone; at most 0 at ``safe``, above 0 at ``unsafe``; may be infinite.
         safe: the end that is allowed.
         unsafe: the end that is not; if it turns out to be allowed, it is the answer.
         tolerance: relative distance from the answer to a point that is not allowed.
@@ -33,7 +33,7 @@ def safe_root(
         margin = tolerance * max(abs(safe), abs(unsafe))
         if abs(gap) <= margin:
             break
-        share = below / (below - above) if math.isfinite(below) else 0.5
+        share = below / (below - above) if math.isfinite(below - above) else 0.5
         edge = 0.5 * margin / abs(gap)  # step just beyond the root, not back onto a known end
         point = safe + gap * min(max(share, edge), 1 - edge)
         value = excess(point)

@@ -107,8 +107,8 @@ def claim(event: Event, *, delta: float) -> Claim:
     return Claim(
         epsilon=epsilon,
         delta=delta,
-        relation=_common([leaf.contract.relation for leaf, _ in parts], "relations") or Contract().relation,
-        unit=_common([leaf.contract.unit for leaf, _ in parts], "units of privacy") or Contract().unit,
+        relation=_common([contract.relation for contract in needs], "relations", Contract().relation),
+        unit=_common([contract.unit for contract in needs], "units of privacy", Contract().unit),
         method=method,
         bound=bound,
         releases=sum(runs for _, runs in parts),
@@ -137,10 +137,10 @@ def curve(event: Event) -> AbstractCurve:
 _T = TypeVar("_T", bound=str)
 
 
-def _common(values: list[_T], name: str) -> _T | None:
-    """Return the one value that all parts share; None if there are no parts."""
-    first, *others = dict.fromkeys(values) or (None,)
-    if first is not None and others:
+def _common(values: list[_T], name: str, without_parts: _T) -> _T:
+    """Return the one value that all parts share, or the given one if there are no parts."""
+    first, *others = dict.fromkeys(values) or (without_parts,)
+    if others:
         raise ValueError(
             f"the event mixes two {name}, {str(first)!r} and {str(others[0])!r}; "
             "their costs do not add up, so claim them apart."

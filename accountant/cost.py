@@ -74,7 +74,7 @@ def total(event: Event) -> Cost:
     for leaf, runs in leaves(event):
         once = leaf_cost(leaf)
         squares.append(runs * once.mu * once.mu)
-        unbounded = unbounded or once.unbounded
+        unbounded = once.unbounded if unbounded is None else unbounded
         for epsilon, times in once.pure:
             pure[epsilon] += runs * times
     return Cost(mu=math.sqrt(math.fsum(squares)), pure=tuple(sorted(pure.items())), unbounded=unbounded)

@@ -158,6 +158,8 @@ def from_dict(plain: dict[str, Any]) -> Event:
         named["contract"] = Contract.from_dict(named["contract"])
     if kind is Repeated:
         named["event"] = from_dict(named.pop("inner"))
+    if isinstance(named.get("noise_multipliers"), list):
+        named["noise_multipliers"] = tuple(named["noise_multipliers"])
     if "events" in named:
         named["events"] = tuple(from_dict(part) for part in named["events"])
     try:

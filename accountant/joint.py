@@ -39,8 +39,8 @@ def log_delta(*, epsilon: float, mu: float, pure: Mapping[float, int]) -> float:
         pure: ``{eps_0: times}``; may be empty.
 
     Returns:
-        At most 0; -inf where no outcome loses more than ``epsilon``. From about 1,600 pure mechanisms
-        on, it is never below ``-760``: what lies outside the window of the sum counts as lost.
+        At most 0; -inf where no outcome loses more than ``epsilon``. With more than about 1,500 pure
+        mechanisms, outcomes of mass below e^-760 count as lost, so a value below -740 is no longer tight.
 
     >>> round(log_delta(epsilon=1.0, mu=0.25, pure={0.002: 50}), 9)
     -12.712612016

@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from accountant import check, joint
 from accountant.bracket import safe_root
+from accountant.normal import quantile
 from accountant.response import Losses, losses
 from accountant.tradeoff import AbstractCurve
 
@@ -48,7 +50,7 @@ class JointCurve(AbstractCurve):
         check.closed_unit(fpr=fpr)
         if not 0 < fpr < 1:
             return fpr
-        outcomes = losses(dict(self.pure))
+        outcomes = self._outcomes
         rate = _atomic_tpr(outcomes, fpr) if self.mu == 0 else _smooth_tpr(outcomes, self.mu, fpr)
         return min(rate + math.exp(outcomes.log_certain), 1.0)
 
@@ -69,6 +71,10 @@ class JointCurve(AbstractCurve):
         """Return delta at epsilon 0."""
         return joint.delta(epsilon=0.0, mu=self.mu, pure=dict(self.pure))
 
+    @cached_property
+    def _outcomes(self) -> Losses:
+        return losses(dict(self.pure))
+
 
 def _atomic_tpr(outcomes: Losses, fpr: float) -> float:
     """Return the TPR when only randomised responses are seen: the curve joins their corners."""
@@ -84,9 +90,11 @@ def _smooth_tpr(outcomes: Losses, mu: float, fpr: float) -> float:
     lowest = float(outcomes.loss.min()) - mu * (mu + _REACH)
     highest = float(outcomes.loss.max()) + mu * (mu + _REACH)
 
+    wanted = quantile(fpr)  # on this scale a Gaussian curve is a straight line
+
     def missing(above: float) -> float:
         z = (outcomes.loss - mu**2 / 2 - lowest - above) / mu
-        return math.log(fpr) - math.log(max(float((other * ndtr(z)).sum()), 1e-320))
+        return wanted - float(ndtri(min((other * ndtr(z)).sum(), 1.0)))
 
     if missing(0.0) > 0:  # other data hardly ever produce such losses
         return 1.0

@@ -14,8 +14,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from accountant import check
-from accountant.cost import total
-from accountant.events import Event
 
 VPDR_ORDERS: tuple[float, ...] = (
     *(round(0.1 * tenth, 1) for tenth in range(11, 110)),
@@ -114,43 +112,6 @@ def sigma_best(*, epsilon: float, delta: float, rounds: int = 1) -> float:
     check.open_unit(delta=delta)
     check.count(rounds=rounds)
     return _sigma(-_smallest(lambda order: (_penalty(order, delta) - epsilon) / order), rounds)
-
-
-def epsilon_from_event(event: Event, *, delta: float) -> float:
-    """Return the epsilon of any events by Renyi accounting, as dp-accounting does it.
-
-    Pure parts count as randomised response, the worst of their kind. The orders and the conversion are
-    dp-accounting's; the curve of each part is the closed form, multiplied by how often it ran.
-
-    Args:
-        event: everything that was released, whole.
-        delta: in (0, 1).
-
-    Returns:
-        In nats, >= 0; inf if a part promises nothing.
-
-    Raises:
-        UnsupportedEventError: names the part whose cost is not known.
-    """
-    check.open_unit(delta=delta)
-    cost = total(event)
-    if cost.unbounded is not None:
-        return math.inf
-    from dp_accounting.rdp import compute_epsilon
-    from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS
-
-    curve = [
-        order * cost.mu**2 / 2 + sum(n * _pure_divergence(order, eps) for eps, n in cost.pure)
-        for order in DEFAULT_RDP_ORDERS
-    ]
-    return float(compute_epsilon(DEFAULT_RDP_ORDERS, curve, delta)[0])
-
-
-def _pure_divergence(order: float, epsilon: float) -> float:
-    """Return the Renyi divergence of randomised response (Mironov 2017, Proposition 5)."""
-    # ln(q e^(a eps) + q e^((1-a) eps)) with q = 1 / (1 + e^eps), the largest exponent taken out
-    exponent = (order - 1) * epsilon + math.log1p(math.exp((1 - 2 * order) * epsilon))
-    return (exponent - math.log1p(math.exp(-epsilon))) / (order - 1)
 
 
 def _penalty(order: float, delta: float) -> float:

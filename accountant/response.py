@@ -10,8 +10,8 @@ from jaxtyping import Float
 from accountant import check
 
 _ATOMS = 4_000_000  # about 100 MB of work space
-_WINDOW = 19.5  # in sqrt(times): Hoeffding leaves a mass below exp(-2 * 19.5^2) outside
-_LOG_DROPPED = -760.0  # ln of that mass; e^-760 is below the smallest positive float
+_WINDOW = 19.6  # in sqrt(times): Hoeffding leaves a mass below 2 exp(-2 * 19.6^2) outside
+_LOG_DROPPED = -760.0  # ln of that mass, and of the rarest outcome kept; exp of it is no float above 0
 
 
 class TooManyAtomsError(ValueError):

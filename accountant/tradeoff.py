@@ -91,7 +91,8 @@ class ApproximateCurve(AbstractCurve):
         """Return ``min(e^eps fpr + delta, 1 - e^-eps (1 - delta - fpr), 1)``."""
         check.closed_unit(fpr=fpr)
         lifted = math.exp(min(self.epsilon + math.log(fpr), 0.0)) if fpr > 0 else 0.0
-        return min(lifted + self.delta, 1 - math.exp(-self.epsilon) * (1 - self.delta - fpr), 1.0)
+        mirrored = math.exp(-self.epsilon) * (self.delta + fpr) - math.expm1(-self.epsilon)
+        return min(lifted + self.delta, mirrored, 1.0)
 
     @property
     def auc(self) -> float:

@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from attacks.statistics import smirnov
 from attacks.statistics.advantage import held_out_advantage, max_advantage
+from attacks.statistics.binomial import clopper_pearson
 
 T = TypeVar("T")
 SIZES = [(1, 1), (1, 4), (3, 3), (4, 2), (5, 4)]
@@ -115,11 +116,34 @@ def test_the_held_out_advantage_is_unbiased_and_covered():
     assert np.mean([sure(one.p_value) <= 0.05 for one in found]) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 250)
 
 
+def counts_of(found):
+    """The four counts that the note of a held-out advantage shows."""
+    return [
+        int(count) for part in found.note.replace(",", "").split() if "/" in part for count in part.split("/")
+    ]
+
+
+def test_a_planted_leak_is_found_on_the_other_half():
+    rng = np.random.default_rng(6)
+    found = held_out_advantage(rng.normal(3, 1, 400), rng.normal(size=400), seed=0)
+    assert found.value == pytest.approx(2 * special.ndtr(1.5) - 1, abs=0.08)
+    assert sure(found.p_value) < 1e-20
+
+
+def test_the_held_out_interval_shares_its_error_between_the_two_rates():
+    rng = np.random.default_rng(7)
+    found = held_out_advantage(rng.normal(1, 1, 60), rng.normal(size=41), seed=3, level=0.9)
+    tp, m, fp, n = counts_of(found)
+    (tpr_low, tpr_high), (fpr_low, fpr_high) = (
+        clopper_pearson(k, of, level=0.95) for k, of in ((tp, m), (fp, n))
+    )
+    assert (found.low, found.high) == pytest.approx((tpr_low - fpr_high, tpr_high - fpr_low))
+
+
 def test_the_held_out_p_value_is_fishers():
     rng = np.random.default_rng(2)
     found = held_out_advantage(rng.normal(1, 1, 60), rng.normal(size=41), seed=3)
-    counts = [part.split("/") for part in found.note.replace(",", "").split() if "/" in part]
-    (tp, m), (fp, n) = ((int(a), int(b)) for a, b in counts)
+    tp, m, fp, n = counts_of(found)
     assert (m, n) == (30, 21)
     _, p = np.asarray(stats.fisher_exact([[tp, fp], [m - tp, n - fp]], alternative="greater"))
     assert found.p_value == pytest.approx(float(p), rel=1e-9)

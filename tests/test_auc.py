@@ -159,6 +159,16 @@ def test_p_value_and_lower_limit_say_the_same(members, non_members, ceiling, alp
         assert (p < alpha) == (low > ceiling)
 
 
+def test_p_value_and_lower_limit_of_a_few_clusters_say_the_same():
+    rng = np.random.default_rng(5)
+    members, non_members, ids = one_release_per_cluster(rng, 4, 10, 0.5, 1.0)
+    clusters = (ids, ids)
+    p = sure(auc_p_value(members, non_members, ceiling=0.5, clusters=clusters))
+    assert 0.001 < p < 0.2
+    low = auc_lower(members, non_members, level=1 - p, clusters=clusters)
+    assert low == pytest.approx(0.5, abs=1e-9)
+
+
 @pytest.mark.parametrize("ceiling", [0.0, -0.1, 1.1, float("nan")])
 def test_a_ceiling_outside_the_unit_interval_is_refused(ceiling):
     with pytest.raises(ValueError, match="ceiling"):
@@ -209,10 +219,10 @@ def test_one_cluster_per_record_is_delong(members, non_members):
 
 
 def test_the_variance_of_two_clusters_by_hand():
-    # Obuchowski's S10/M + S01/N + 2 S11/(MN) for placements (1, .5 | 1, 1) and (.75, 1 | 1, .75), area .875
-    members, non_members = [4, 2, 4, 5], [3, 0, 1, 2.5]
+    # Obuchowski's S10/M + S01/N + 2 S11/(MN) for placements (1, .5 | 1, 1) and (.75, .75 | 1, 1), area .875
+    members, non_members = [4, 2, 4, 5], [3, 2.5, 1, 0]
     ids = ([0, 0, 1, 1], [0, 0, 1, 1])
-    x, y = np.array([1.5 - 1.75, 2 - 1.75]), np.array([1.75 - 1.75, 1.75 - 1.75])
+    x, y = np.array([1.5 - 1.75, 2 - 1.75]), np.array([1.5 - 1.75, 2 - 1.75])
     expected = 2 * (x @ x) / 16 + 2 * (y @ y) / 16 + 4 * (x @ y) / 16
     assert auc(members, non_members).value == 0.875
     assert auc_variance(members, non_members, clusters=ids) == pytest.approx(expected, abs=1e-15)

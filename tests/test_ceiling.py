@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from attacks.statistics import ceiling_power
 from attacks.statistics.area import delong
 from attacks.statistics.auc import auc, auc_p_value
 from attacks.statistics.ceiling import auc_above, tpr_above
@@ -114,6 +115,13 @@ def test_the_power_of_the_auc_test_is_what_simulation_finds(mu, n):
         delong(rng.normal(2 * mu, 1, n), rng.normal(0, 1, n)).p_above(ceiling) <= 0.001 for _ in range(500)
     ]
     assert auc_fault_power(mu=mu, n_members=n, n_non_members=n) == pytest.approx(np.mean(seen), abs=0.07)
+
+
+def test_the_error_of_the_auc_is_exact_where_it_is_known():
+    # without skill the variance of Mann and Whitney's statistic is (M + N + 1) / (12 M N)
+    for m, n in ((2, 2), (5, 9), (40, 3)):
+        error = ceiling_power._logit_error(np.array([0.5]), m, n)[0]
+        assert error == pytest.approx(4 * np.sqrt((m + n + 1) / (12 * m * n)))
 
 
 def test_the_power_is_not_promised_too_high_where_few_pairs_disagree():

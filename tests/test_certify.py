@@ -131,6 +131,16 @@ def test_an_estimated_deviation_sees_missing_noise_that_a_claimed_one_hides():
     assert sure(epsilon_parametric(members, non_members, delta=DELTA, noise_std=1.0).mu_low) < 0.5
 
 
+def test_an_estimated_deviation_costs_half_of_the_error():
+    members, non_members = [2.0, 3.0, 4.5, 3.5], [0.5, 1.0, 0.0]
+    squares = float(np.var(members) * 4 + np.var(non_members) * 3)
+    upper = np.sqrt(squares / special.chdtri(5, 0.95))  # five degrees of freedom, lower tail of 5 %
+    distance = np.mean(members) - np.mean(non_members)
+    expected = distance / upper - special.ndtri(0.95) * np.sqrt(1 / 4 + 1 / 3)
+    found = epsilon_parametric(members, non_members, delta=DELTA, level=0.9)
+    assert found.mu_low == pytest.approx(expected)
+
+
 def naive_one_run_p_value(m, r, v, epsilon, delta):
     """Steinke et al., Theorem 5.2, term by term in 30 digits."""
     with mpmath.workdps(30):

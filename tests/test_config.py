@@ -94,10 +94,10 @@ def test_shares_may_add_up_to_one_and_no_more(pool: float, reference: float, tes
             {"method": {"name": "fedproto", "training": {"epoch": 1}}},
             r"unknown key 'training\.epoch'; .*Did you mean epochs\?",
         ),
-        ({"method": "fedprot"}, r"methods 'fedprot' is unknown; .*Did you mean fedproto\?"),
+        ({"method": "fedprot"}, r"method 'fedprot' is unknown; .*Did you mean fedproto\?"),
         ({"data": "cifar"}, "data 'cifar' is unknown; known are digits"),
-        ({"encoder": "_base"}, "models '_base' is unknown"),
-        ({"defense": None}, "defenses is None; write a name"),
+        ({"encoder": "_base"}, "encoder '_base' is unknown"),
+        ({"defense": None}, "defense is None; write a name"),
         ({"defense": {"name": "igpp", "epsilon": -1.0}}, r"epsilon=-1\.0: input should be greater than 0"),
         ({"defense": {"name": "igpp", "epsilon": 0}}, "epsilon=0: input should be greater than 0"),
         ({"defense": {"name": "igpp", "epsilon": math.nan}}, "epsilon=nan: input should be a finite number"),
@@ -261,7 +261,7 @@ def test_cells_that_are_no_mapping_are_refused(path: Path, cells: str, message: 
 
 def test_a_mistake_in_a_cell_names_the_cell(path: Path) -> None:
     text = TEXT + "cells: {fine: {}, wrong: {defense: {epsilon: -1}}}"
-    with pytest.raises(InputError, match=r"study\.yaml cell wrong: defenses igpp: epsilon=-1"):
+    with pytest.raises(InputError, match=r"study\.yaml cell wrong: defense igpp: epsilon=-1"):
         loaded(path, text)
 
 

@@ -143,5 +143,5 @@ def test_a_plug_in_is_frozen() -> None:
 
 
 def test_a_missing_setting_is_named() -> None:
-    with pytest.raises(InputError, match="defenses igpp: epsilon is missing; add it"):
+    with pytest.raises(InputError, match="defense igpp: epsilon is missing; add it"):
         plug.build("privkit.defenses", "igpp")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from accountant import gaussian, joint, rdp
 from accountant.events import Composed, Gaussian, GroupGaussian, NonPrivate, PureDP, Repeated
+from accountant.rdp_events import epsilon_from_event
 
 epsilons = st.floats(-3.5, 3.0).map(lambda power: 10.0**power)
 deltas = st.floats(-50.0, -0.5).map(lambda power: 10.0**power)
@@ -74,11 +75,11 @@ def test_events_agree_with_dp_accounting(count: int) -> None:
     dp = pytest.importorskip("dp_accounting")
     from dp_accounting.rdp import RdpAccountant
 
-    ours = rdp.epsilon_from_event(Repeated(event=Gaussian(noise_multiplier=7.0), count=count), delta=1e-5)
+    ours = epsilon_from_event(Repeated(event=Gaussian(noise_multiplier=7.0), count=count), delta=1e-5)
     theirs = RdpAccountant().compose(dp.SelfComposedDpEvent(dp.GaussianDpEvent(7.0), count))
     assert ours == pytest.approx(theirs.get_epsilon(1e-5), rel=1e-9)
 
-    ours = rdp.epsilon_from_event(Repeated(event=PureDP(epsilon=0.2), count=count), delta=1e-5)
+    ours = epsilon_from_event(Repeated(event=PureDP(epsilon=0.2), count=count), delta=1e-5)
     response = dp.RandomizedResponseDpEvent(2 / (1 + math.exp(0.2)), 2)
     theirs = RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_ONE)
     assert ours == pytest.approx(theirs.compose(response, count).get_epsilon(1e-5), rel=1e-9)
@@ -88,19 +89,19 @@ def test_events_cost_more_by_renyi_than_jointly() -> None:
     a_round = Composed(events=(PureDP(epsilon=0.002), GroupGaussian(noise_multipliers=(40.0, 35.0))))
     event = Repeated(event=a_round, count=50)
     mu = math.sqrt(50) * math.hypot(1 / 40, 1 / 35)
-    by_renyi = rdp.epsilon_from_event(event, delta=1e-5)
+    by_renyi = epsilon_from_event(event, delta=1e-5)
     assert by_renyi > joint.epsilon(delta=1e-5, mu=mu, pure={0.002: 50})
     assert by_renyi == pytest.approx(rdp.epsilon_best(mu=mu, delta=1e-5), rel=0.03)
 
 
 def test_an_event_without_a_promise_costs_everything_and_no_event_nothing() -> None:
-    assert rdp.epsilon_from_event(Composed(events=(NonPrivate(),)), delta=1e-5) == math.inf
-    assert rdp.epsilon_from_event(Composed(events=()), delta=1e-5) == 0.0
+    assert epsilon_from_event(Composed(events=(NonPrivate(),)), delta=1e-5) == math.inf
+    assert epsilon_from_event(Composed(events=()), delta=1e-5) == 0.0
 
 
 def test_epsilon_is_never_negative() -> None:
     assert rdp.epsilon_best(mu=1e-3, delta=0.5) == 0.0
-    assert rdp.epsilon_from_event(Gaussian(noise_multiplier=1000.0), delta=0.5) == 0.0
+    assert epsilon_from_event(Gaussian(noise_multiplier=1000.0), delta=0.5) == 0.0
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -1.0, 0.0])

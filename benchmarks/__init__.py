@@ -1,0 +1,1 @@
+"""Speed and tightness against other tools, measured side by side under one protocol."""
