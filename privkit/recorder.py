@@ -25,9 +25,13 @@ from typing import Any
 import numpy as np
 
 from accountant import check
+from accountant.contract import DependsOn
 from accountant.events import Event
 from privkit import canary
+from privkit.defenses._base import Mechanism
+from privkit.embeddings import Embeddings
 from privkit.errors import InputError
+from privkit.noise import SecureNoise
 from privkit.release import Head, Payload, Prototypes, Release, frozen, frozen_whole
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records
@@ -169,6 +173,36 @@ class Recorder:
         if len(self._pending) == len(self.run.info.clients):
             self.run.commit(round, [self._pending[m] for m in sorted(self._pending)])
             self._pending = {}
+
+    def release(
+        self,
+        mechanism: Mechanism,
+        *,
+        round: int,
+        client: int,
+        vectors: np.ndarray,
+        labels: np.ndarray,
+        encoder: DependsOn,
+    ) -> Prototypes:
+        """Release a client's embeddings through a privkit mechanism, canaries included, and record the message.
+
+        The noise comes from the operating system's cryptographic generator.
+
+        Args:
+            mechanism: for example ``Igpp(epsilon=2.0).mechanism(rounds=10)``.
+            round: the round that is open.
+            client: who sends.
+            vectors: embedding of each record, shape [N, d].
+            labels: class of each, shape [N].
+            encoder: what the map from record to embedding was computed from.
+
+        Returns:
+            What the server goes on with: the message without the canaries' prototypes.
+        """
+        z, y = self.plant(client, vectors, labels)
+        payload, event = mechanism.privatize(Embeddings(vectors=z, labels=y, encoder=encoder), SecureNoise())
+        self.record(round=round, client=client, payload=payload, event=event)
+        return self.real(payload)
 
     def __enter__(self) -> "Recorder":
         """Return the recorder itself."""

@@ -364,3 +364,21 @@ def test_numbers_out_of_range_are_refused_before_anything_is_written(
     with pytest.raises(ValueError, match=message):
         Recorder(tmp_path / "mine", **{**SIZES, **changes})
     assert not list(tmp_path.rglob("run.json"))
+
+
+def test_our_own_mechanism_draws_noise_that_no_seed_repeats(tmp_path: Path) -> None:
+
+    mechanism = Igpp(epsilon=2.0).mechanism(rounds=1)
+    z, y = np.eye(6, 3), np.array([0, 0, 0, 1, 1, 1])
+    sent = []
+    for name in ("first", "second"):
+        with Recorder(
+            tmp_path / name, clients=1, rounds=1, num_classes=2, dim=3, canaries=4, canary_norm=3.0
+        ) as r:
+            kept = r.release(mechanism, round=0, client=0, vectors=z, labels=y, encoder=DependsOn.PUBLIC)
+        assert kept.labels.tolist() == [0, 1]
+        (release,) = r.run.transcript().releases
+        assert isinstance(release.event, Gaussian)
+        assert release.event.noise_multiplier == mechanism.noise_multiplier
+        sent.append(kept.vectors)
+    assert not np.isclose(sent[0], sent[1]).any()
