@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from accountant.tradeoff import ApproximateCurve, GaussianCurve
 from attacks.statistics import ceiling_power
 from attacks.statistics.area import delong
 from attacks.statistics.auc import auc, auc_p_value
@@ -86,6 +87,19 @@ def test_the_p_value_is_where_the_limits_touch_the_curve(counts):
     for alpha, refuted in ((p * (1 + 1e-6), True), (p * (1 - 1e-6), False)):
         tpr_low, fpr_up = at.worst_rates(alpha=alpha)
         assert (tpr_low > curve.tpr(fpr_up)) == refuted
+
+
+@pytest.mark.parametrize(
+    ("curve", "twin"),
+    [
+        (GaussianCurve(mu=0.6), Gaussian(0.6)),
+        (ApproximateCurve(epsilon=0.5, delta=0.01), Approximate(0.5, 0.01)),
+    ],
+)
+def test_the_curves_of_the_accountant_are_curves(curve, twin):
+    at = point(45, 50, 12, 60)
+    assert tpr_above(at, curve=curve).p_value == pytest.approx(tpr_above(at, curve=twin).p_value, rel=1e-6)
+    assert tpr_above(at, curve=curve).ceiling == pytest.approx(twin.tpr(0.2))
 
 
 def test_rates_under_the_curve_are_not_significant():

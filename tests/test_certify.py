@@ -27,7 +27,7 @@ from attacks.statistics.confusion import Confusion, confusion
 
 T = TypeVar("T")
 DELTA = 1e-5
-RUNS = 250
+RUNS = 200
 SLACK = 2 * np.sqrt(0.05 * 0.95 / RUNS)
 
 

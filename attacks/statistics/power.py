@@ -1,12 +1,12 @@
 """Would these tests have seen the noise being smaller than claimed? And how many trials would?"""
 
 import math
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from scipy import special
 
 from accountant import check
+from accountant.tradeoff import GaussianCurve
 from attacks.statistics.ceiling_power import auc_power, tpr_power
 from attacks.statistics.residuals import scale_power
 from attacks.statistics.search import first_enough
@@ -75,7 +75,7 @@ def threshold_fault_power(
     return tpr_power(
         tpr=float(special.ndtr(half)),
         fpr=float(special.ndtr(-half)),
-        curve=_Gaussian(mu),
+        curve=GaussianCurve(mu=mu),
         n_members=n_members,
         n_non_members=n_non_members,
         significance=significance,
@@ -159,13 +159,3 @@ def coordinates_for_power(*, noise_ratio: float, significance: float = 0.001, po
     """
     check.open_unit(noise_ratio=noise_ratio, power=power)
     return first_enough(lambda n: scale_power(n, significance=significance, ratio=noise_ratio) >= power)
-
-
-@dataclass(frozen=True)
-class _Gaussian:
-    """The trade-off curve of mu-GDP."""
-
-    mu: float
-
-    def tpr(self, fpr: float, /) -> float:
-        return float(special.ndtr(special.ndtri(fpr) + self.mu))

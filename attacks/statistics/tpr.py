@@ -10,10 +10,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from accountant import check
-from attacks.statistics import hypergeometric
 from attacks.statistics.binomial import clopper_pearson
 from attacks.statistics.confusion import Confusion
 from attacks.statistics.estimate import Estimate, empty_class
+from attacks.statistics.no_skill import no_skill_p_value, no_skill_tpr
 from attacks.statistics.scores import as_scores
 
 Rate = float | int | str | Fraction | Decimal
@@ -120,7 +120,8 @@ def tpr_at_fpr(members: ArrayLike, non_members: ArrayLike, *, fpr: Rate, level: 
         members: scores of members, higher = member.
         non_members: scores of non-members.
         fpr: fraction strictly between 0 and 1, read as the decimal that was written.
-        level: confidence level of the two-sided Clopper-Pearson interval, conditional on the threshold.
+        level: confidence level of the two-sided Clopper-Pearson interval. It is conditional on the threshold,
+            and on the release if scores share one: then see :func:`attacks.statistics.bootstrap.bootstrap_tpr`.
 
     Returns:
         The rate, the counts behind it, its no-skill mean ``(k + 1) / (N + 1)`` and its exact p-value.
@@ -148,39 +149,6 @@ def tpr_at_fpr(members: ArrayLike, non_members: ArrayLike, *, fpr: Rate, level: 
         confusion=point,
         randomised=_randomised(member_M, non_member_N, point, rate),
         estimate=_estimate(point, rate, allowed, level),
-    )
-
-
-def no_skill_tpr(n_non_members: int, *, allowed: int) -> float:
-    """Return the mean TPR at ``allowed`` false positives of a continuous score without any skill.
-
-    It is above ``allowed / N``, because the threshold sits between two non-members.
-
-    >>> no_skill_tpr(100, allowed=1)
-    0.019801980198019802
-    """
-    check.count(n_non_members=n_non_members)
-    check.non_negative(allowed=allowed)
-    return min(1.0, (allowed + 1) / (n_non_members + 1))
-
-
-def no_skill_p_value(true_positives: int, n_members: int, *, allowed: int, n_non_members: int) -> float:
-    """Return the probability of so many true positives or more at ``allowed`` false positives without skill.
-
-    The count is beta-binomial(M, k+1, N-k): at least x members above the (k+1)-th largest non-member, that is
-    at most k non-members among the top x + k of all. Exact for continuous scores, an upper bound under ties.
-
-    >>> round(no_skill_p_value(5, 100, allowed=1, n_non_members=100), 6)
-    0.105824
-    """
-    check.count(n_members=n_members, n_non_members=n_non_members)
-    check.non_negative(allowed=allowed)
-    if not 0 <= true_positives <= n_members:
-        raise ValueError(f"true_positives={true_positives} must lie from 0 to n_members={n_members}.")
-    if true_positives == 0 or allowed >= n_non_members:
-        return 1.0
-    return hypergeometric.probability_at_most(
-        allowed, draws=true_positives + allowed, good=n_non_members, bad=n_members
     )
 
 

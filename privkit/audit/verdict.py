@@ -2,7 +2,7 @@
 
 import math
 
-from attacks.statistics.power import auc_fault_power, trials_for_power
+from attacks.statistics.power import noise_fault_power, trials_for_power
 from attacks.statistics.residuals import scale_power
 from reports.findings import CellFindings, Promised, Verdict
 
@@ -52,7 +52,7 @@ def _power(mu: float | None, canaries: tuple[int, int], coordinates: int, signif
     found = [0.0]
     if mu and min(canaries) >= 2:
         found.append(
-            auc_fault_power(
+            noise_fault_power(
                 mu=mu, n_members=canaries[0], n_non_members=canaries[1], significance=significance
             )
         )
@@ -65,5 +65,8 @@ def _what_would_settle(mu: float | None, power: float, significance: float) -> s
     seen = f"power {power:.2f} to see half the noise missing, {POWER} is wanted"
     if not mu or math.isinf(mu):
         return f"{seen}; plant canaries"
-    trials = 2 * trials_for_power(mu=mu, significance=significance, power=POWER)
+    try:
+        trials = 2 * trials_for_power(mu=mu, significance=significance, power=POWER)
+    except ValueError:
+        return f"{seen}; at mu = {mu:.3g} no number of canaries would settle it, only vectors before noise"
     return f"{seen}; {trials} canaries in all would settle it"
