@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from accountant.assumptions import ASSUMPTIONS as ASSUMPTIONS
     from accountant.assumptions import Assumption as Assumption
-    from accountant.claim import Bound as Bound
+    from accountant.bound import Bound as Bound
     from accountant.claim import Claim as Claim
     from accountant.claim import curve as curve
     from accountant.contract import Contract as Contract
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "assumptions": "ASSUMPTIONS Assumption",
-    "claim": "Bound Claim curve",
+    "bound": "Bound",
+    "claim": "Claim curve",
     "contract": "Contract Counts DependsOn Relation",
     "events": "Composed Event Gaussian GroupGaussian Leaf NonPrivate PureDP Repeated UnsupportedEventError",
     "gaussian": "delta_from_mu epsilon_from_mu log_delta_from_mu mu_from_epsilon mu_from_pure_epsilon "

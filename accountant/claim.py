@@ -2,22 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, TypeVar
 
 from accountant import check, gaussian, sequential
 from accountant.assumptions import broken, in_order, needed
+from accountant.bound import Bound as Bound
 from accountant.contract import Contract, Relation
 from accountant.cost import Cost, total
 from accountant.events import Event, leaves
 from accountant.tradeoff import AbstractCurve, GaussianCurve, NoPromise
-
-
-class Bound(StrEnum):
-    """Whether an epsilon is the mechanism's own or could be smaller."""
-
-    EXACT = "exact"
-    UPPER = "upper bound"
 
 
 @dataclass(frozen=True, kw_only=True)

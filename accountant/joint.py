@@ -25,8 +25,10 @@ from accountant import check, gaussian
 from accountant.bracket import safe_root
 from accountant.gaussian_array import log_delta_from_mu
 from accountant.response import Losses, losses
+from accountant.sequential import total_epsilon
 
 _SAFETY = 1e-12  # relative; above the rounding error of the sum
+_SLACK = 1e-6  # relative; the ends of a bracket lie this far beyond what theory says
 _NEGLIGIBLE = -80.0  # an outcome this far below the largest, in ln, is beyond the last digit
 
 
@@ -73,7 +75,7 @@ def epsilon(*, delta: float, mu: float, pure: Mapping[float, int]) -> float:
     1.017552047
     """
     check.non_negative(mu=mu)
-    total = math.fsum(eps * times for eps, times in pure.items())
+    total = total_epsilon(pure)
     if delta == 0 and mu == 0:
         return total
     check.open_unit(delta=delta)
@@ -84,10 +86,10 @@ def epsilon(*, delta: float, mu: float, pure: Mapping[float, int]) -> float:
     as_gaussian = gaussian.epsilon_from_mu(mu=math.hypot(mu, gaussian_equivalent(pure)), delta=delta)
     root = safe_root(
         lambda eps: _log_delta(eps, mu, outcomes) - target,
-        safe=min(alone + total, as_gaussian) * (1 + _SAFETY),
-        unsafe=alone * (1 - _SAFETY),
+        safe=min(alone + total, as_gaussian) * (1 + _SLACK),
+        unsafe=alone * (1 - _SLACK),
     )
-    return float(root) * (1 + _SAFETY)
+    return max(float(root) * (1 + _SAFETY), alone)
 
 
 def mu_from_epsilon(*, epsilon: float, delta: float, pure: Mapping[float, int]) -> float:
@@ -118,9 +120,9 @@ def mu_from_epsilon(*, epsilon: float, delta: float, pure: Mapping[float, int]) 
     root = safe_root(
         lambda mu: _log_delta(epsilon, mu, outcomes) - target,
         safe=_safe_mu(epsilon, alone, outcomes, target, pure),
-        unsafe=alone * (1 + _SAFETY),
+        unsafe=alone * (1 + _SLACK),
     )
-    return float(root) * (1 - _SAFETY)
+    return min(float(root) * (1 - _SAFETY), alone)
 
 
 def sigma_from_epsilon(*, epsilon: float, delta: float, rounds: int, selection_share: float) -> float:
@@ -159,7 +161,7 @@ def _safe_mu(
 ) -> float:
     # As a Gaussian, the pure part takes its share of mu^2; where that leaves nothing, search downwards.
     left = alone * alone - gaussian_equivalent(pure) ** 2
-    mu = math.sqrt(left) * (1 - _SAFETY) if left > 0 else alone / 2
+    mu = math.sqrt(left) * (1 - _SLACK) if left > 0 else alone / 2
     while _log_delta(epsilon, mu, outcomes) > target:
         mu /= 2
     return mu

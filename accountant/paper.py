@@ -3,7 +3,8 @@ r"""The noise formula that VPDR publishes, and what it really gives.
 The paper states :math:`\sigma = c_1 \sqrt{T \ln(1/\delta)} / \epsilon` with an unspecified constant. No
 constant makes it a calibration: the smallest valid one depends on epsilon.
 
-Source: Abadi et al. (2016), Theorem 1, https://arxiv.org/abs/1607.00133, whose asymptotic form it copies
+Source: VPDR, Eq. 6; its form is the asymptotic one of Abadi et al. (2016), Theorem 1,
+https://arxiv.org/abs/1607.00133
 """
 
 import math

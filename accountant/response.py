@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from accountant import check
+from accountant.sequential import total_epsilon
 
 _ATOMS = 4_000_000  # about 100 MB of work space
 _WINDOW = 19.6  # in sqrt(times): Hoeffding leaves a mass below 2 exp(-2 * 19.6^2) outside
@@ -43,9 +43,8 @@ def losses(pure: Mapping[float, int]) -> Losses:
         TooManyAtomsError: the distinct ``eps_0`` make more than four million outcomes.
     """
     loss, log_mass, log_certain = np.zeros(1), np.zeros(1), -math.inf
+    total_epsilon(pure)  # refuses what is no epsilon or no count
     for epsilon, times in pure.items():
-        check.positive(epsilon=epsilon)
-        check.count(times=times)
         if loss.size * min(times + 1.0, 2 * _WINDOW * math.sqrt(times)) > _ATOMS:
             raise TooManyAtomsError(
                 f"the {len(pure)} distinct pure epsilons make more than {_ATOMS:,} outcomes; "

@@ -23,11 +23,17 @@ def epsilon(*, delta: float, mu: float, pure: Mapping[float, int]) -> float:
     1.116044
     """
     check.non_negative(mu=mu)
-    for eps, times in pure.items():
-        check.positive(epsilon=eps)
-        check.count(times=times)
-    total = math.fsum(eps * times for eps, times in pure.items())
+    check.closed_unit(delta=delta)
+    total = total_epsilon(pure)
     return total if mu == 0 else total + gaussian.epsilon_from_mu(mu=mu, delta=delta)
+
+
+def total_epsilon(pure: Mapping[float, int]) -> float:
+    """Return the sum of all pure epsilons, in nats; a value that is no epsilon or no count is refused."""
+    for epsilon, times in pure.items():
+        check.positive(epsilon=epsilon)
+        check.count(times=times)
+    return math.fsum(epsilon * times for epsilon, times in pure.items())
 
 
 def sigma_from_epsilon(*, epsilon: float, delta: float, rounds: int, selection_share: float) -> float:

@@ -19,7 +19,9 @@ def main() -> int:
     from benchmarks.table import line, rule
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default all")
+    parser.add_argument(
+        "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default all"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
     options = parser.parse_args()
     unknown = [name for name in options.sections if name not in SECTIONS]

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -102,9 +102,17 @@ def ratios(ours: Callable[[], Any], peer: Callable[[], Any], *, turns: int = 5) 
     return [cpu_seconds(peer, loops=peer_loops) / cpu_seconds(ours, loops=our_loops) for _ in range(turns)]
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return median, smallest and largest under the names that :class:`Result` gives them."""
-    return {"value": statistics.median(values), "low": min(values), "high": max(values)}
+class Spread(TypedDict):
+    """Median, smallest and largest, under the names that :class:`Result` gives them."""
+
+    value: float
+    low: float
+    high: float
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return the median and the range of some turns."""
+    return Spread(value=statistics.median(values), low=min(values), high=max(values))
 
 
 def process_seconds(command: Sequence[str]) -> tuple[float, str]:

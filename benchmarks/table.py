@@ -2,7 +2,7 @@
 
 from benchmarks.protocol import Result
 
-_WIDTHS = (4, 34, 30, 26, 8, 8, 8)
+_WIDTHS = (4, 35, 27, 33, 7, 7, 7)
 
 
 def rule() -> str:

@@ -30,7 +30,10 @@ def log_delta_joint(epsilon, mu, pure):
         for eps_0, times in pure.items():
             p = 1 / (1 + mp.exp(-mp.mpf(eps_0)))
             outcomes = [
-                (loss + (2 * i - times) * mp.mpf(eps_0), mass * mp.binomial(times, i) * p**i * (1 - p) ** (times - i))
+                (
+                    loss + (2 * i - times) * mp.mpf(eps_0),
+                    mass * mp.binomial(times, i) * p**i * (1 - p) ** (times - i),
+                )
                 for loss, mass in outcomes
                 for i in range(times + 1)
             ]

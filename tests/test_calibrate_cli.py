@@ -13,7 +13,17 @@ from privkit.cli.calibrate import app
 
 SIGMA = 26.379549270874083  # epsilon 1, delta 1e-5, 50 rounds, to 17 digits
 BUDGET = ("--epsilon", "1", "--delta", "1e-5", "--rounds", "50")
-HEAVY = ("torch", "pandas", "sklearn", "matplotlib", "dp_accounting", "scipy.stats", "scipy.optimize", "numpy", "pydantic")
+HEAVY = (
+    "torch",
+    "pandas",
+    "sklearn",
+    "matplotlib",
+    "dp_accounting",
+    "scipy.stats",
+    "scipy.optimize",
+    "numpy",
+    "pydantic",
+)
 
 
 def shell(*words: str) -> Any:
@@ -78,7 +88,10 @@ def test_pld_agrees_when_it_is_asked() -> None:
         (("--epsilon", "inf", "--delta", "1e-5"), "epsilon=inf must be finite and above 0."),
         (("--epsilon", "1", "--delta", "0"), "delta=0.0 must lie strictly between 0 and 1."),
         (("--epsilon", "1", "--delta", "1"), "delta=1.0 must lie strictly between 0 and 1."),
-        (("--epsilon", "1", "--delta", "1e-5", "--rounds", "0"), "rounds=0 must be a whole number of at least 1."),
+        (
+            ("--epsilon", "1", "--delta", "1e-5", "--rounds", "0"),
+            "rounds=0 must be a whole number of at least 1.",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:

@@ -1,6 +1,8 @@
 import json
 import math
+import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 
 from accountant import gaussian, joint, sequential
 from accountant.assumptions import ASSUMPTIONS, broken, in_order, named
-from accountant.claim import Bound, claim, curve
+from accountant.bound import Bound
+from accountant.claim import claim, curve
 from accountant.contract import Contract, Counts, DependsOn, Relation
 from accountant.events import (
     Composed,
@@ -254,3 +257,16 @@ def test_assumptions_are_found_and_ordered_by_id() -> None:
     assert len({a.id for a in ASSUMPTIONS}) == len(ASSUMPTIONS)
     with pytest.raises(ValueError, match="assumption 'A11' is unknown"):
         named("A11")
+
+
+def test_every_public_name_is_found_in_the_package() -> None:
+    import accountant
+
+    source = Path(accountant.__file__).read_text("utf-8")
+    typed = set(
+        re.findall(r"^    from accountant\.[a-z_.]+ import \w+ as (\w+)$", source, flags=re.MULTILINE)
+    )
+    assert typed == set(dir(accountant))
+    assert all(getattr(accountant, name) is not None for name in typed)
+    with pytest.raises(AttributeError, match="no attribute 'epsilon'"):
+        _ = accountant.epsilon  # pyright: ignore[reportAttributeAccessIssue]

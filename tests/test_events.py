@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.cost import total
@@ -25,6 +25,7 @@ from tests import draw
 some = st.integers(1, 9)
 
 
+@settings(max_examples=50)
 @given(draw.leaves(), some)
 def test_repeating_equals_looping(leaf: Event, count: int) -> None:
     repeated, looped = Repeated(event=leaf, count=count), Composed(events=(leaf,) * count)
@@ -35,6 +36,7 @@ def test_repeating_equals_looping(leaf: Event, count: int) -> None:
     assert epsilon_from_event(repeated, delta=1e-6) == pytest.approx(want, rel=1e-12)
 
 
+@settings(max_examples=50)
 @given(draw.events(), some, some)
 def test_counts_multiply_through_every_level(event: Event, outer: int, inner: int) -> None:
     nested = Repeated(event=Repeated(event=event, count=inner), count=outer)
@@ -42,6 +44,7 @@ def test_counts_multiply_through_every_level(event: Event, outer: int, inner: in
     assert list(leaves(nested)) == flat
 
 
+@settings(max_examples=50)
 @given(draw.events(), draw.events())
 def test_costs_add_up(first: Event, second: Event) -> None:
     both, one, other = total(Composed(events=(first, second))), total(first), total(second)

@@ -1,11 +1,13 @@
 import math
 import subprocess
 import sys
+from typing import Any
 
 import mpmath as mp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from accountant.gaussian import (
     delta_from_mu,
@@ -19,7 +21,7 @@ from accountant.gaussian import (
 from tests import exact
 
 
-def logs(low: float, high: float) -> st.SearchStrategy[float]:
+def logs(low: float, high: float) -> SearchStrategy[float]:
     """Numbers spread evenly over the powers of ten from 10^low to 10^high."""
     return st.floats(low, high).map(lambda power: 10.0**power)
 
@@ -27,7 +29,7 @@ def logs(low: float, high: float) -> st.SearchStrategy[float]:
 deltas = st.one_of(logs(-300, -0.01), st.floats(1e-6, 1 - 1e-12))
 
 
-def exact_mu(epsilon: float, delta: float, near: float) -> mp.mpf:
+def exact_mu(epsilon: float, delta: float, near: float) -> Any:
     """Polish a root by Newton steps in forty digits."""
     mu = mp.mpf(near)
     for _ in range(2):
@@ -73,6 +75,21 @@ def test_delta_falls_with_epsilon_and_grows_with_mu(epsilon: float, mu: float, s
     assert log_delta_from_mu(epsilon=epsilon + step, mu=mu) <= here
     assert log_delta_from_mu(epsilon=epsilon, mu=mu * (1 + step)) >= here
     assert here <= 0
+
+
+@given(logs(-4, 3), st.floats(-1.5, 0.4), logs(-3, 0))
+def test_log_delta_is_concave_which_keeps_newton_on_the_safe_side(
+    epsilon: float, power: float, step: float
+) -> None:
+    mu = math.sqrt(2 * epsilon) * 10**power
+
+    def log_delta(wider: float, factor: float) -> float:
+        return log_delta_from_mu(epsilon=epsilon * (1 + wider), mu=mu * factor)
+
+    middle = log_delta(0.0, 1.0)
+    rounding = 1e-12 * abs(middle)
+    assert log_delta(0.0, 1 + step) + log_delta(0.0, 1 / (1 + step)) <= 2 * middle + rounding
+    assert log_delta(step, 1.0) + log_delta(-step, 1.0) <= 2 * middle + rounding
 
 
 @given(logs(-4, 5), deltas)
@@ -159,7 +176,9 @@ def test_a_delta_that_no_gaussian_reaches_is_refused(delta: float) -> None:
 
 @pytest.mark.parametrize("rounds", [0, -3, 2.5, math.nan])
 def test_rounds_must_be_a_whole_number(rounds: float) -> None:
-    plain = getattr(sigma_from_epsilon, "__wrapped__", sigma_from_epsilon)  # without the test's type checks
+    plain: Any = getattr(
+        sigma_from_epsilon, "__wrapped__", sigma_from_epsilon
+    )  # without the test's type checks
     with pytest.raises(ValueError, match="rounds"):
         plain(epsilon=1.0, delta=1e-5, rounds=rounds)
 
@@ -175,7 +194,9 @@ def test_the_closed_forms_load_the_standard_library_only() -> None:
         "g.sigma_from_epsilon(epsilon=1.0, delta=1e-5, rounds=50);"
         "print(sorted({m.partition('.')[0] for m in sys.modules} - set(sys.stdlib_module_names)))"
     )
-    found = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=_root())
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=_root()
+    )
     assert found.stdout.strip() in ("['__main__', 'accountant']", "['accountant']")
 
 

@@ -98,7 +98,7 @@ def test_reference_value(name: str) -> None:
     else:
         found = ANSWERS[case["kind"]](case["params"])
     want = float(case["value"])
-    bound = {"rel": size, "abs": 0.0} if tolerance.startswith("rel") else {"rel": 0.0, "abs": size}
+    bound: Params = {"rel": size, "abs": 0.0} if tolerance.startswith("rel") else {"rel": 0.0, "abs": size}
     assert found == pytest.approx(want, **bound)
     if "safe side" in str(case["tolerance"]):
         assert Decimal(found) >= Decimal(case["value"])

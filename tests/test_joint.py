@@ -19,7 +19,9 @@ mus = st.floats(-4.0, 1.0).map(lambda power: 10.0**power)
 
 @settings(max_examples=40)
 @given(pures, st.one_of(mus, st.just(0.0)), st.floats(0.0, 0.95))
-def test_the_sum_agrees_with_mpmath_outcome_by_outcome(pure: dict[float, int], mu: float, share: float) -> None:
+def test_the_sum_agrees_with_mpmath_outcome_by_outcome(
+    pure: dict[float, int], mu: float, share: float
+) -> None:
     total = sum(eps * times for eps, times in pure.items())
     epsilon = share * (total + 5 * mu + mu * mu / 2)
     want = exact.log_delta_joint(epsilon, mu, pure) if mu > 0 or epsilon < total else -mp.inf
@@ -36,7 +38,7 @@ def test_the_array_form_is_the_scalar_form(ratio: float, power: float) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("mu", [1e-9, 1e-5, 0.00999, 0.01001, 1.99, 2.01, 500.0])
+@pytest.mark.parametrize("mu", [1e-9, 1e-5, 0.02999, 0.03001, 1.99, 2.01, 500.0])
 def test_the_array_form_has_no_seams(mu: float) -> None:
     epsilon = mu * np.array([-1e6, -1e3, -8.0, -1e-6, 0.0, 1e-6, 0.5, 8.0, 999.0, 1001.0, 1e6])
     want = [gaussian.log_delta_from_mu(epsilon=float(e), mu=mu) for e in epsilon]
@@ -59,6 +61,7 @@ def test_masses_of_many_responses_agree_with_the_binomial(epsilon: float, times:
     assert (found.log_certain == -math.inf) == (found.loss.size == times + 1)
 
 
+@settings(max_examples=40)
 @given(pures, mus, st.floats(-12.0, -0.5).map(lambda power: 10.0**power))
 def test_joint_epsilon_lies_between_its_parts_and_their_sum(
     pure: dict[float, int], mu: float, delta: float
@@ -72,6 +75,7 @@ def test_joint_epsilon_lies_between_its_parts_and_their_sum(
     assert epsilon == 0 or joint.delta(epsilon=epsilon * (1 - 1e-9), mu=mu, pure=pure) >= delta * (1 - 1e-12)
 
 
+@settings(max_examples=40)
 @given(st.floats(0.05, 20.0), st.floats(0.02, 0.5), st.integers(1, 200), st.floats(-15, -2))
 def test_vpp_noise_keeps_its_promise_and_beats_the_split(
     epsilon: float, share: float, rounds: int, power: float
@@ -102,6 +106,15 @@ def test_a_million_rounds_approach_the_gaussian_limit() -> None:
     sigma = joint.sigma_from_epsilon(epsilon=1.0, delta=1e-5, rounds=10**6, selection_share=0.1)
     few = joint.sigma_from_epsilon(epsilon=1.0, delta=1e-5, rounds=10**4, selection_share=0.1)
     assert sigma / 1000 == pytest.approx(few / 100, rel=1e-5)
+
+
+@settings(max_examples=40)
+@given(st.floats(-4.0, 2.0), st.floats(-300.0, -0.1), st.floats(-15.0, -6.0))
+def test_a_negligible_response_changes_next_to_nothing(power: float, log_delta: float, tiny: float) -> None:
+    mu, delta, eps_0 = 10.0**power, 10.0**log_delta, 10.0 ** (power + tiny)
+    alone = gaussian.epsilon_from_mu(mu=mu, delta=delta)
+    found = joint.epsilon(delta=delta, mu=mu, pure={eps_0: 3})
+    assert alone <= found <= alone * (1 + 3e-12) + 3.1 * eps_0
 
 
 def test_equal_responses_may_be_named_together_or_apart() -> None:
@@ -160,8 +173,18 @@ def test_bad_numbers_are_refused(bad: float) -> None:
         joint.epsilon(delta=1e-5, mu=0.1, pure={0.1: 0})
 
 
+def test_a_bad_pure_part_is_refused_on_every_path() -> None:
+    for pure in ({-1.0: 1}, {math.nan: 1}, {1.0: 0}):
+        with pytest.raises(ValueError, match=r"epsilon|times"):
+            joint.epsilon(delta=0.0, mu=0.0, pure=pure)
+        with pytest.raises(ValueError, match=r"epsilon|times"):
+            joint.log_delta(epsilon=1.0, mu=0.1, pure=pure)
+        with pytest.raises(ValueError, match=r"epsilon|times"):
+            sequential.epsilon(delta=1e-5, mu=0.1, pure=pure)
+
+
 def test_delta_zero_with_gaussian_noise_is_refused() -> None:
-    with pytest.raises(ValueError, match="delta=0.0 must lie strictly between 0 and 1"):
+    with pytest.raises(ValueError, match=r"delta=0\.0 must lie strictly between 0 and 1"):
         joint.epsilon(delta=0.0, mu=0.1, pure={0.1: 1})
 
 

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ deltas = st.floats(-50.0, -0.5).map(lambda power: 10.0**power)
 
 @given(epsilons, deltas)
 def test_exact_needs_less_noise_than_best_and_best_less_than_classic(epsilon: float, delta: float) -> None:
-    budget = {"epsilon": epsilon, "delta": delta}
+    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     exact, best, classic = (
         calibrate(**budget) for calibrate in (gaussian.sigma_from_epsilon, rdp.sigma_best, rdp.sigma_classic)
     )

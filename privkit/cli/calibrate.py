@@ -32,7 +32,7 @@ def gaussian(
 
 
 def _document(rows: "tuple[Calibration, ...]", epsilon: float, delta: float, rounds: int) -> dict[str, Any]:
-    from accountant.claim import Bound
+    from accountant.bound import Bound
     from accountant.contract import Contract
 
     contract = Contract()
