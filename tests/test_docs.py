@@ -20,7 +20,7 @@ def test_the_readme_script_runs_and_its_run_is_audited(
     from privkit.cli import main
 
     (script,) = blocks("python")
-    assert len([line for line in script.splitlines() if line.strip()]) <= 25
+    assert len([line for line in script.splitlines() if line.strip()]) <= 20
     monkeypatch.chdir(tmp_path)
     exec(compile(script, "README.md", "exec"), {"__name__": "__main__"})
     monkeypatch.setattr(sys, "argv", ["privkit", "audit", "--run", "runs/mine"])
