@@ -8,9 +8,8 @@ import numpy as np
 
 from accountant.claim import Claim, curve
 from accountant.events import Event, NonPrivate, leaves
-from accountant.tradeoff import GaussianCurve
+from accountant.tradeoff import AbstractCurve, GaussianCurve
 from attacks._base import AbstractAttack, NotApplicableError
-from attacks.statistics.ceiling import TradeOffCurve
 from attacks.statistics.multiple import Holm, holm
 from attacks.statistics.residuals import scale_p_value, scale_ratio
 from privkit import plug, store
@@ -56,7 +55,7 @@ class _Work:
     canaries: tuple[int, int] = (0, 0)
 
     @property
-    def limit(self) -> TradeOffCurve | None:
+    def limit(self) -> AbstractCurve | None:
         """Return what the mechanism alone allows, whatever its inputs depend on."""
         if self.event is None or any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(self.event)):
             return None

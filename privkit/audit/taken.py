@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from accountant.tradeoff import AbstractCurve
 from attacks._base import AbstractAttack
 from attacks._known_noise import noise_std, prototypes
 from attacks.statistics.advantage import held_out_advantage
 from attacks.statistics.auc import auc
-from attacks.statistics.ceiling import CeilingTest, TradeOffCurve, auc_above, tpr_above
+from attacks.statistics.ceiling import CeilingTest, auc_above, tpr_above
 from attacks.statistics.certify.gdp import epsilon_gdp
 from attacks.statistics.confusion import Confusion
 from attacks.statistics.scores import split
@@ -91,7 +92,7 @@ def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) ->
 
 
 def measure(
-    attack: AbstractAttack, judged: Judged, *, limit: TradeOffCurve | None, mu: float | None, delta: float
+    attack: AbstractAttack, judged: Judged, *, limit: AbstractCurve | None, mu: float | None, delta: float
 ) -> Taken:
     """Return everything that is reported about an attack but its p-value.
 
@@ -116,14 +117,14 @@ def measure(
         tpr=tpr_at_fpr(members, non_members, fpr=FPR),
         advantage=held_out_advantage(members, non_members, seed=0),
         auc_by_seed=over_seeds(by_seed),
-        auc_ceiling=limit and limit.auc,
-        tpr_ceiling=limit and limit.tpr(float(FPR)),
+        auc_ceiling=None if limit is None else limit.auc,
+        tpr_ceiling=None if limit is None else limit.tpr(float(FPR)),
         tightness=tightness(area, mu=mu) if is_canary and mu else None,
         certificate=epsilon_gdp(at_zero(judged), delta=delta) if is_canary else None,
     )
 
 
-def against_ceiling(attack: AbstractAttack, judged: Judged, limit: TradeOffCurve) -> list[CeilingTest]:
+def against_ceiling(attack: AbstractAttack, judged: Judged, limit: AbstractCurve) -> list[CeilingTest]:
     """Return the tests of an attack against a ceiling: its AUC, and for canaries the rates at 0 as well."""
     members, non_members = split(judged.scores, judged.members)
     is_canary = attack.asks_about == "canaries"

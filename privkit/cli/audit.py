@@ -2,8 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from reports.findings import Findings
 
 
 class FailOn(StrEnum):
@@ -46,7 +50,7 @@ def audit(
     raise typer.Exit(_exit_code(findings, fail_on))
 
 
-def _exit_code(findings: "Findings", fail_on: list[FailOn]) -> int:  # noqa: F821
+def _exit_code(findings: "Findings", fail_on: list[FailOn]) -> int:
     from reports.findings import Verdict
 
     found = {cell.verdict for cell in findings.cells}
