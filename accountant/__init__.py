@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from accountant.assumptions import ASSUMPTIONS as ASSUMPTIONS
     from accountant.assumptions import Assumption as Assumption
     from accountant.bound import Bound as Bound
-    from accountant.claim import Claim as Claim
-    from accountant.claim import curve as curve
+    from accountant.claims import Claim as Claim
+    from accountant.claims import claim as claim
+    from accountant.claims import curve as curve
     from accountant.contract import Contract as Contract
     from accountant.contract import Counts as Counts
     from accountant.contract import DependsOn as DependsOn
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "assumptions": "ASSUMPTIONS Assumption",
     "bound": "Bound",
-    "claim": "Claim curve",
+    "claims": "Claim claim curve",
     "contract": "Contract Counts DependsOn Relation",
     "events": "Composed Event Gaussian GroupGaussian Leaf NonPrivate PureDP Repeated UnsupportedEventError",
     "gaussian": "delta_from_mu epsilon_from_mu log_delta_from_mu mu_from_epsilon mu_from_pure_epsilon "

@@ -235,12 +235,22 @@ class Recorder:
                     f"{payload.kind} of width {width}: this run was created with dim={info.dim}."
                 )
         if isinstance(payload, Prototypes):
+            self._refuse_missing_canaries(payload)
             end = info.num_classes if self._canaries is None else self._canaries.labels.max() + 1
             if (payload.labels >= end).any():
                 raise InputError(
                     f"label {payload.labels.max()} was released; this run was created with "
                     f"num_classes={info.num_classes}, numbered from 0."
                 )
+
+    def _refuse_missing_canaries(self, payload: Prototypes) -> None:
+        """Raise if canaries were designed, but what was released holds no prototype of them."""
+        missing = set() if self._canaries is None else set(self._canaries.labels) - set(payload.labels)
+        if missing:
+            raise InputError(
+                f"the payload has no prototype of canary class {min(missing)}: release what plant() returned, "
+                "not what was passed to it."
+            )
 
     def _records(self, vectors: np.ndarray, labels: np.ndarray, clients: np.ndarray) -> Records:
         """Return some real records, if they fit the run."""

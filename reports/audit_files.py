@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from accountant.claim import Bound
+from accountant.claims import Bound
 from privkit import atomic
 from reports import audit_table
 from reports.findings import Findings, Verdict

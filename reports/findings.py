@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from accountant.claim import Claim
+from accountant.claims import Claim
 from attacks.statistics.certify.certificate import Certificate
 from attacks.statistics.estimate import Estimate
 from attacks.statistics.seeds import OverSeeds

@@ -304,3 +304,29 @@ def test_a_ledger_that_costs_more_than_promised_is_a_violation(tmp_path: Path, s
     code, out, _ = shell("audit", "--run", path)
     assert code == 3
     assert "more than the 0.1 that was promised" in " ".join(out.split())
+
+
+def test_a_choice_of_attacks_is_never_ok_and_replaces_nothing(tmp_path: Path, shell: Shell) -> None:
+    path = recorded(tmp_path / "mine", noise_factor=0.5)
+    assert shell("audit", "--run", path)[0] == 3
+    whole = (path / "audit" / "audit.md").read_bytes()
+    _, out, _ = shell("audit", "--run", path, "--attacks", "cosine", "--json")
+    assert json.loads(out)["verdict"] == "INCONCLUSIVE"
+    assert (path / "audit" / "audit.md").read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("canaries", "complaint"),
+    [
+        ({"count": 0, "norm": 3.0}, "no canary was scored, so a missing clip would go unseen"),
+        ({"count": 256, "norm": 0.5}, "lie inside the clip norm 1"),
+    ],
+)
+def test_without_a_canary_outside_the_ball_nothing_is_ok(
+    tmp_path: Path, shell: Shell, canaries: object, complaint: str
+) -> None:
+    config = configured(tmp_path, canaries=canaries)
+    shell("train", config, "--out", tmp_path / "run")
+    code, out, _ = shell("audit", "--run", tmp_path / "run", "--fail-on", "inconclusive")
+    assert code == 4
+    assert complaint in out

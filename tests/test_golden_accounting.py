@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accountant import gaussian, joint, paper, rdp
-from accountant.claim import claim
+from accountant.claims import claim
 from accountant.events import Composed, Event, Gaussian, GroupGaussian, PureDP, Repeated
 from accountant.joint_curve import JointCurve
 from accountant.tradeoff import AbstractCurve, ApproximateCurve, GaussianCurve

@@ -210,38 +210,38 @@ def test_a_recorded_run_is_laid_out_like_a_trained_one(tmp_path: Path) -> None:
 
 def test_rounds_are_recorded_in_order(recorder: Recorder) -> None:
     with pytest.raises(InputError, match="round=1: round 0 is open; record the rounds in order"):
-        recorder.record(round=1, client=0, payload=sent(0), event=EVENT)
+        recorder.record(round=1, client=0, payload=sent(0, 2, 3), event=EVENT)
     for m in range(2):
-        recorder.record(round=0, client=m, payload=sent(0), event=EVENT)
+        recorder.record(round=0, client=m, payload=sent(0, 2, 3), event=EVENT)
     with pytest.raises(InputError, match="round=0: round 1 is open"):
-        recorder.record(round=0, client=0, payload=sent(0), event=EVENT)
-    recorder.record(round=1, client=0, payload=sent(0), event=EVENT)
+        recorder.record(round=0, client=0, payload=sent(0, 2, 3), event=EVENT)
+    recorder.record(round=1, client=0, payload=sent(0, 2, 3), event=EVENT)
     with pytest.raises(InputError, match="round=2: round 1 is open"):  # a client of round 1 is still missing
-        recorder.record(round=2, client=0, payload=sent(0), event=EVENT)
+        recorder.record(round=2, client=0, payload=sent(0, 2, 3), event=EVENT)
 
 
 def test_a_round_beyond_the_plan_is_refused(recorder: Recorder) -> None:
     for t in range(2):
         for m in range(2):
-            recorder.record(round=t, client=m, payload=sent(0), event=EVENT)
+            recorder.record(round=t, client=m, payload=sent(0, 2, 3), event=EVENT)
     with pytest.raises(InputError, match="all 2 rounds are recorded; create the Recorder with more"):
-        recorder.record(round=2, client=0, payload=sent(0), event=EVENT)
+        recorder.record(round=2, client=0, payload=sent(0, 2, 3), event=EVENT)
 
 
 @pytest.mark.parametrize("client", [-1, 2, 0])
 def test_a_client_is_recorded_once_a_round(recorder: Recorder, client: int) -> None:
-    recorder.record(round=0, client=0, payload=sent(0), event=EVENT)
+    recorder.record(round=0, client=0, payload=sent(0, 2, 3), event=EVENT)
     with pytest.raises(
         InputError, match=f"client={client} in round 0: give each of the 2 clients once|client=-1; give"
     ):
-        recorder.record(round=0, client=client, payload=sent(0), event=EVENT)
+        recorder.record(round=0, client=client, payload=sent(0, 2, 3), event=EVENT)
 
 
 def test_a_refused_message_can_be_recorded_again(recorder: Recorder) -> None:
     with pytest.raises(InputError):
         recorder.record(round=0, client=0, payload=sent(9), event=EVENT)
     for m in range(2):
-        recorder.record(round=0, client=m, payload=sent(0), event=EVENT)
+        recorder.record(round=0, client=m, payload=sent(0, 2, 3), event=EVENT)
     assert recorder.run.completed == 1
 
 
@@ -250,7 +250,7 @@ def test_a_refused_message_can_be_recorded_again(recorder: Recorder) -> None:
     [
         (sent(0, dim=4), "prototypes of width 4: this run was created with dim=3"),
         (Head(weights=np.ones((2, 2))), "head of width 2: this run was created with dim=3"),
-        (sent(0, 4), "label 4 was released; this run was created with num_classes=2"),
+        (sent(0, 2, 3, 4), "label 4 was released; this run was created with num_classes=2"),
     ],
 )
 def test_a_payload_of_another_shape_is_refused(recorder: Recorder, payload: Payload, message: str) -> None:
@@ -382,3 +382,9 @@ def test_our_own_mechanism_draws_noise_that_no_seed_repeats(tmp_path: Path) -> N
         assert release.event.noise_multiplier == mechanism.noise_multiplier
         sent.append(kept.vectors)
     assert not np.isclose(sent[0], sent[1]).any()
+
+
+def test_forgetting_what_plant_returned_is_refused(recorder: Recorder) -> None:
+    recorder.plant(0, np.eye(2, 3), np.array([0, 1]))
+    with pytest.raises(InputError, match=r"no prototype of canary class 2: release what plant\(\) returned"):
+        recorder.record(round=0, client=0, payload=sent(0, 1), event=EVENT)

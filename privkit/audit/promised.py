@@ -1,6 +1,6 @@
 """What was promised: the cost of everything one client released."""
 
-from accountant.claim import claim
+from accountant.claims import claim
 from accountant.events import Event
 from privkit.audit.cells import Cell
 from reports.findings import Promised

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from accountant.claim import Claim, curve
+from accountant.claims import Claim, curve
 from accountant.events import Event, NonPrivate, leaves
 from accountant.tradeoff import AbstractCurve, GaussianCurve
 from attacks._base import AbstractAttack, NotApplicableError
@@ -18,7 +18,7 @@ from privkit.audit.cells import Cell, cells
 from privkit.audit.cost import controls, cost
 from privkit.audit.promised import overspent, promised, worst_event
 from privkit.audit.scored import RunView
-from privkit.audit.verdict import SIGNIFICANCE, decide, worst
+from privkit.audit.verdict import SIGNIFICANCE, Evidence, decide, worst
 from privkit.errors import InputError
 from reports.findings import CellFindings, Findings, NoiseScale, Taken
 
@@ -52,7 +52,8 @@ class _Work:
     found: list[Taken] = field(default_factory=list)
     p_values: dict[str, float | None] = field(default_factory=dict)
     residuals: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    canaries: tuple[int, int] = (0, 0)
+    planted: tuple[int, int] = (0, 0)
+    shortest: float | None = None
 
     @property
     def limit(self) -> AbstractCurve | None:
@@ -66,6 +67,12 @@ class _Work:
         """Return the claimed mu, if the mechanism is Gaussian."""
         limit = self.limit
         return limit.mu if isinstance(limit, GaussianCurve) else None
+
+    @property
+    def clip_norm(self) -> float | None:
+        """Return the largest clip norm that a contract declares."""
+        parts = () if self.event is None else leaves(self.event)
+        return max((n for leaf, _ in parts if (n := leaf.contract.clip_norm) is not None), default=None)
 
     @property
     def claim(self) -> Claim | None:
@@ -119,8 +126,6 @@ def audit(
 def _attack(work: _Work, attacks: Sequence[AbstractAttack]) -> list[str]:
     """Run every attack on a cell; return a sentence for each that broke."""
     answers = taken.truths(work.cell, work.views)
-    signs = np.concatenate([truth.canary_signs for truth in answers])
-    work.canaries = (int(signs.sum()), int((~signs).sum()))
     work.residuals = np.concatenate(
         [taken.residuals(view, truth) for view, truth in zip(work.views, answers, strict=True)]
     )
@@ -145,9 +150,17 @@ def _one_attack(work: _Work, attack: AbstractAttack, answers: list[taken.Truth])
     judged = taken.judge(attack, work.views, answers)
     claim, limit = work.claim, work.limit
     covered = claim is not None and claim.covered
-    if limit is not None and (covered or attack.asks_about == "canaries"):
+    is_canary = attack.asks_about == "canaries"
+    if limit is not None and (covered or is_canary):
         for test in taken.against_ceiling(attack, judged, limit):
             work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
+    if is_canary:
+        work.planted = (int(judged.members.sum()), int((~judged.members).sum()))
+        work.shortest = min(
+            float(np.linalg.norm(asked.vectors, axis=1).min())
+            for view in work.views
+            if (asked := view.questions["canaries"]) is not None
+        )
     return taken.measure(attack, judged, limit=limit if covered else None, mu=work.mu, delta=work.cell.delta)
 
 
@@ -167,10 +180,13 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
     verdict, reasons = decide(
         claim,
         violations=violations,
-        mu=work.mu,
-        canaries=work.canaries,
-        residual_coordinates=len(work.residuals),
-        significance=SIGNIFICANCE / tests,
+        evidence=Evidence(
+            mu=work.mu,
+            planted=work.planted,
+            shortest=work.shortest,
+            clip_norm=work.clip_norm,
+            significance=SIGNIFICANCE / tests,
+        ),
     )
     return CellFindings(
         name=name,

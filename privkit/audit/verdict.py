@@ -1,9 +1,9 @@
 """One verdict per claim, with a family-wise error over everything that was tried."""
 
 import math
+from dataclasses import dataclass
 
 from attacks.statistics.power import noise_fault_power, trials_for_power
-from attacks.statistics.residuals import scale_power
 from reports.findings import CellFindings, Promised, Verdict
 
 SIGNIFICANCE = 0.001
@@ -16,24 +16,46 @@ def worst(cells: tuple[CellFindings, ...]) -> Verdict:
     return min((cell.verdict for cell in cells), key=_ORDER.index, default=Verdict.OK)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What a verdict of OK may rest on: tests that were made, not tests that could have been.
+
+    Attributes:
+        mu: claimed mu of the whole run, if the claim is Gaussian.
+        planted: canaries scored as they stand, and negated; zeros when none was.
+        shortest: length of the shortest canary; ``None`` when none was scored.
+        clip_norm: that the contracts declare, if any.
+        significance: what one test gets of the family-wise error.
+    """
+
+    mu: float | None
+    planted: tuple[int, int]
+    shortest: float | None
+    clip_norm: float | None
+    significance: float
+
+    @property
+    def power(self) -> float:
+        """Return the power of the canaries to see half the noise missing; 0 when none was scored."""
+        if not self.mu or min(self.planted) < 2:
+            return 0.0
+        return noise_fault_power(
+            mu=self.mu,
+            n_members=self.planted[0],
+            n_non_members=self.planted[1],
+            significance=self.significance,
+        )
+
+
 def decide(
-    promised: Promised | None,
-    *,
-    violations: list[str],
-    mu: float | None,
-    canaries: tuple[int, int],
-    residual_coordinates: int,
-    significance: float,
+    promised: Promised | None, *, violations: list[str], evidence: Evidence
 ) -> tuple[Verdict, tuple[str, ...]]:
     """Return the verdict on one cell, and why.
 
     Args:
         promised: its claim; ``None`` when nothing was released.
         violations: a sentence for every way in which the claim is contradicted.
-        mu: claimed mu of the whole run, if the claim is Gaussian.
-        canaries: planted as they stand, and negated.
-        residual_coordinates: coordinates of known noise.
-        significance: what one test gets of the family-wise error.
+        evidence: what was tested.
     """
     if violations:
         return Verdict.VIOLATION, tuple(violations)
@@ -42,31 +64,35 @@ def decide(
     if not promised.claim.covered:
         broken = tuple(f"{name}: {reason}" for name, reason in promised.claim.broken)
         return Verdict.NOT_COVERED, broken or ("nothing was promised",)
-    power = _power(mu, canaries, residual_coordinates, significance)
-    if power >= POWER:
-        return Verdict.OK, (f"nothing above its ceiling; power {power:.3f} to see half the noise missing",)
-    return Verdict.INCONCLUSIVE, (_what_would_settle(mu, power, significance),)
+    doubt = _doubt(evidence)
+    if doubt:
+        return Verdict.INCONCLUSIVE, (doubt,)
+    power = f"power {evidence.power:.3f} to see half the noise missing"
+    return Verdict.OK, (f"nothing significantly above its ceiling; {power}",)
 
 
-def _power(mu: float | None, canaries: tuple[int, int], coordinates: int, significance: float) -> float:
-    found = [0.0]
-    if mu and min(canaries) >= 2:
-        found.append(
-            noise_fault_power(
-                mu=mu, n_members=canaries[0], n_non_members=canaries[1], significance=significance
-            )
+def _doubt(evidence: Evidence) -> str:
+    """Return why nothing above a ceiling does not yet mean that all is well, or nothing."""
+    if evidence.shortest is None:
+        return f"no canary was scored, so a missing clip would go unseen{_enough(evidence)}"
+    if evidence.clip_norm is not None and evidence.shortest <= evidence.clip_norm:
+        return (
+            f"canaries of length {evidence.shortest:.3g} lie inside the clip norm {evidence.clip_norm:.3g}, "
+            "so a missing clip would go unseen; plant them further out"
         )
-    if coordinates:
-        found.append(scale_power(coordinates, significance=significance))
-    return max(found)
+    if evidence.power < POWER:
+        return (
+            f"power {evidence.power:.2f} to see half the noise missing, {POWER} is wanted{_enough(evidence)}"
+        )
+    return ""
 
 
-def _what_would_settle(mu: float | None, power: float, significance: float) -> str:
-    seen = f"power {power:.2f} to see half the noise missing, {POWER} is wanted"
-    if not mu or math.isinf(mu):
-        return f"{seen}; plant canaries"
+def _enough(evidence: Evidence) -> str:
+    """Return how many canaries would settle it, as the end of a sentence."""
+    if not evidence.mu or math.isinf(evidence.mu):
+        return "; plant canaries"
     try:
-        trials = 2 * trials_for_power(mu=mu, significance=significance, power=POWER)
+        trials = trials_for_power(mu=evidence.mu, significance=evidence.significance, power=POWER)
     except ValueError:
-        return f"{seen}; at mu = {mu:.3g} no number of canaries would settle it, only vectors before noise"
-    return f"{seen}; {trials} canaries in all would settle it"
+        return f"; at mu = {evidence.mu:.3g} no number of canaries would settle it"
+    return f"; {2 * trials} canaries in all would settle it"

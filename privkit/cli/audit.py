@@ -20,7 +20,7 @@ class FailOn(StrEnum):
 
 def audit(
     run: Path = typer.Option(..., "--run", help="A run, or a folder of runs."),
-    attacks: list[str] = typer.Option([], "--attacks", help="Attacks to run, by name; all by default."),
+    attacks: list[str] = typer.Option([], "--attacks", help="Attacks to run, comma between; all by default."),
     fail_on: list[FailOn] = typer.Option(
         [FailOn.VIOLATION],
         "--fail-on",
@@ -37,7 +37,8 @@ def audit(
     names = [name for text in attacks for name in text.split(",") if name]
     with bars() as progress:
         findings = run_audit(run, attacks=[attack_named(n) for n in names] or None, progress=progress)
-    page = audit_files.write(findings, run / "audit")
+    # a choice of attacks must not replace the audit of all of them
+    page = audit_files.write(findings, run / "audit" / "partial" if names else run / "audit")
     if as_json:
         from privkit.atomic import canonical_json
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from accountant import gaussian, joint, sequential
 from accountant.assumptions import ASSUMPTIONS, broken, in_order, named
 from accountant.bound import Bound
-from accountant.claim import claim, curve
+from accountant.claims import claim, curve
 from accountant.contract import Contract, Counts, DependsOn, Relation
 from accountant.events import (
     Composed,
