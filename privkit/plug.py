@@ -56,10 +56,7 @@ def find(package: str, name: str) -> type[Plugin]:
     """Return the plug-in class that ``package/name.py`` defines; exactly one, else it is refused."""
     known = names(package)
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        kind = _kind(package)
-        raise InputError(f"{kind} {name!r} is unknown; known are {', '.join(known)}.{hint}")
+        raise InputError(unknown(_kind(package), name, known=known))
     module = importlib.import_module(f"{package}.{name}")
     classes = [
         value
@@ -102,22 +99,33 @@ def _kind(package: str) -> str:
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
     """Return the first thing wrong with some settings as one sentence with the way out."""
-    first = error.errors()[0]
+    # a misspelt key also leaves the right one missing: say what is wrong, not what follows from it
+    first = min(error.errors(), key=lambda found: found["type"] == "missing")
     where = ".".join(str(part) for part in first["loc"]) or "settings"
     if first["type"] == "extra_forbidden":
         *path, key = first["loc"]
         return unknown_key(where, str(key), known=list(_section(model, path).model_fields))
+    if first["type"] == "invalid_key":
+        return f"key {first['loc'][-1]} is no name; does a number hold a comma where a point is meant?"
     if first["type"] == "missing":
         return f"{where} is missing; add it."
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
     return f"{where}={first['input']!r}: {message[0].lower()}{message[1:]}."
 
 
+def unknown(kind: str, name: str, *, known: list[str]) -> str:
+    """Return the sentence that refuses a name, with the known one that is closest to it."""
+    return f"{kind} {name!r} is unknown; known are {', '.join(known)}.{_hint(name, known)}"
+
+
 def unknown_key(where: str, key: str, *, known: list[str]) -> str:
     """Return the sentence that refuses a key, with the known one that is closest to it."""
-    close = difflib.get_close_matches(key, known, n=1)
-    hint = f" Did you mean {close[0]}?" if close else ""
-    return f"unknown key {where!r}; known keys are {', '.join(known) or 'none'}.{hint}"
+    return f"unknown key {where!r}; known keys are {', '.join(known) or 'none'}.{_hint(key, known)}"
+
+
+def _hint(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]}?" if close else ""
 
 
 def _section(model: type[BaseModel], path: Iterable[int | str]) -> type[BaseModel]:

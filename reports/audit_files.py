@@ -2,8 +2,10 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
-from accountant.claims import Bound
+from accountant.assumptions import ASSUMPTIONS
+from accountant.bound import Bound
 from privkit import atomic
 from reports import audit_table
 from reports.findings import Findings, Verdict
@@ -64,7 +66,14 @@ def markdown(findings: Findings) -> str:
         "",
         audit_table.attacks(findings).markdown(),
         "",
-        *notes(findings),
+        *(line for note in notes(findings) for line in (note, "")),
+        "## What was run",
+        "",
+        *settings(findings),
+        "",
+        "## What a claim rests on",
+        "",
+        *assumptions(findings),
     ]
     return "\n".join(lines) + "\n"
 
@@ -87,12 +96,53 @@ def notes(findings: Findings) -> list[str]:
     empty = [f"{c.name}, {t.attack}: {t.reason}." for c in findings.cells for t in c.taken if t.reason]
     return [
         *sorted(scopes),
-        "An ε in brackets is what the noise would give if the assumptions of the claim held; they do not.",
-        "Intervals of records' AUCs know which candidates share a release; those of TPR hold for the releases "
-        "as they are. Ceilings hold under the claimed guarantee.",
+        *_READING,
         *(["No number: " + " ".join(empty)] if empty else []),
         *(["Failed: " + " ".join(findings.failed)] if findings.failed else []),
     ]
+
+
+_READING = (
+    "An ε in brackets is what the noise would give if the assumptions of the claim held; they do not.",
+    "Intervals of records' AUCs know which candidates share a release; those of TPR hold for the releases as "
+    "they are. Ceilings hold under the claimed guarantee. Verdicts test at a family-wise error of 0.001, so a "
+    "95 % interval may lie above its ceiling by chance.",
+    "Canaries test the mechanism, whatever the encoder: they have a p-value even where the claim is not covered "
+    "and no ceiling is printed. Their ε is certified from below at 95 %, for Gaussian noise (Clopper-Pearson).",
+)
+
+
+def settings(findings: Findings) -> list[str]:
+    """Return what was run, one line per cell."""
+    runs = findings.provenance["runs"]
+    assert isinstance(runs, dict)
+    return [f"- {cell}: {_setting(run['config'], run['seeds'])}." for cell, run in runs.items()]
+
+
+def _setting(config: dict[str, Any], seeds: list[int | None]) -> str:
+    count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
+    if not config:
+        return f"recorded by other code, {count}"
+    parts = [
+        f"{section} {_named(config[section])}"
+        for section in ("data", "encoder", "model", "method", "defense", "split", "canaries")
+        if section in config
+    ]
+    return f"{count}, {config.get('rounds')} rounds; {'; '.join(parts)}"
+
+
+def _named(section: Any) -> str:
+    """Return one section of a configuration in one line."""
+    if not isinstance(section, dict):
+        return str(section)
+    inner = ", ".join(f"{key} {_named(value)}" for key, value in section.items() if key != "name")
+    return f"{section['name']} ({inner})" if "name" in section and inner else section.get("name") or inner
+
+
+def assumptions(findings: Findings) -> list[str]:
+    """Return every assumption that some claim rests on, one line each."""
+    needed = {name for c in findings.cells if c.promised for name in c.promised.claim.needs}
+    return [f"- {a.id}: {a.statement}." for a in ASSUMPTIONS if a.id in needed]
 
 
 def _text(path: Path, text: str) -> None:

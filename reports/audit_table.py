@@ -16,7 +16,7 @@ PROMISED_AND_COST = (
     Column(key="delta", title="δ", show=lambda v: "n/a" if v is None else f"{v:g}", right=True, wide=True),
     Column(key="noise_ratio", title="noise / claimed", show=numbers.rate, right=True),
     Column(key="accuracy", title="accuracy", show=numbers.rate, right=True),
-    Column(key="accuracy_std", title="± seeds", show=numbers.rate, right=True, wide=True),
+    Column(key="accuracy_std", title="std over seeds", show=numbers.rate, right=True, wide=True),
     Column(key="against_local", title="vs local", show=numbers.signed, right=True),
     Column(key="bytes_per_round", title="sent / round", show=numbers.size, right=True, wide=True),
     Column(
@@ -61,7 +61,7 @@ def _cell_row(cell: CellFindings) -> dict[str, Any]:
         if covered or math.isinf(epsilon)
         else f"({numbers.epsilon(epsilon)})",
         "covered": covered,
-        "delta": None if claim is None else claim.delta,
+        "delta": None if claim is None or math.isinf(epsilon) else claim.delta,
         "noise_ratio": None if cell.noise is None else cell.noise.ratio,
         "accuracy": None if accuracy is None else accuracy.mean,
         "accuracy_std": None if accuracy is None else accuracy.std,
@@ -84,21 +84,27 @@ ATTACKS = (
     Column(key="cell", title="cell"),
     Column(key="attack", title="attack"),
     Column(key="auc_text", title="AUC [95 %]", right=True),
-    Column(key="auc_ceiling", title="ceiling", show=lambda v: "" if v is None else f"{v:.3f}", right=True),
+    Column(
+        key="auc_ceiling", title="AUC ceiling", show=lambda v: "" if v is None else f"{v:.3f}", right=True
+    ),
     Column(key="tpr_text", title="TPR at 1 % FPR [95 %]", right=True, wide=True),
     Column(key="tpr_null", title="no skill", show=numbers.rate, right=True, wide=True),
     Column(
         key="tpr_ceiling",
-        title="ceiling",
+        title="TPR ceiling",
         show=lambda v: "" if v is None else f"{v:.3f}",
         right=True,
         wide=True,
     ),
     Column(key="fp_text", title="FP/N", right=True, wide=True),
     Column(
-        key="epsilon_low", title="ε ≥", show=lambda v: "" if v is None else f"{v:.3g}", right=True, wide=True
+        key="epsilon_low",
+        title="ε ≥ (95 %)",
+        show=lambda v: "" if v is None else f"{v:.3g}",
+        right=True,
+        wide=True,
     ),
-    Column(key="adjusted_p", title="p above ceiling", show=numbers.p_value, right=True, wide=True),
+    Column(key="adjusted_p", title="Holm p above ceiling", show=numbers.p_value, right=True, wide=True),
 )
 
 

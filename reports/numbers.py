@@ -37,20 +37,22 @@ def interval(value: float | None, low: float | None, high: float | None) -> str:
 def signed(value: float | None) -> str:
     """Return a difference with its sign.
 
-    >>> signed(0.0123), signed(-0.1)
-    ('+0.012', '-0.100')
+    >>> signed(0.0123), signed(-0.1), signed(-0.0001)
+    ('+0.012', '-0.100', '+0.000')
     """
-    return "n/a" if value is None else f"{value:+.3f}"
+    return "n/a" if value is None else f"{round(value, 3) + 0.0:+.3f}"
 
 
 def p_value(value: float | None) -> str:
     """Return a p-value; below 0.001 as a power of ten.
 
-    >>> p_value(0.5), p_value(1e-9), p_value(None)
-    ('0.500', '1e-09', '')
+    >>> p_value(0.5), p_value(1e-9), p_value(0.0), p_value(None)
+    ('0.500', '1e-09', '<1e-300', '')
     """
     if value is None:
         return ""
+    if value < 1e-300:
+        return "<1e-300"
     return f"{value:.3f}" if value >= 0.001 else f"{value:.0e}"
 
 

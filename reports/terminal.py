@@ -34,6 +34,8 @@ def show(findings: Findings, console: Console) -> None:
         grid = _grid(title, table, table.columns)
         if Measurement.get(console, console.options.update(width=_WIDE * 2), grid).maximum > console.width:
             grid = _grid(title, table, tuple(c for c in table.columns if not c.wide))
+            hidden = ", ".join(c.title for c in table.columns if c.wide)
+            grid.caption = f"not shown, for want of width: {hidden}"
         console.print(grid, "")
     for note in audit_files.notes(findings):
         console.print(note, style="dim", highlight=False)

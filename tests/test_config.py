@@ -338,3 +338,10 @@ def test_configurations_that_come_with_privkit_are_valid(path: Path) -> None:
         assert RunConfig.from_settings(config.settings(), where=str(path)) == config
         for part in (config.data, config.encoder, config.method, config.defense):
             assert isinstance(part, plug.Plugin)
+
+
+def test_a_misspelt_key_is_named_rather_than_the_one_it_leaves_missing(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump({**BASE, "defense": {"name": "igpp", "epsilom": 1.0}}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"unknown key 'epsilom'.*Did you mean epsilon\?"):
+        load(path)

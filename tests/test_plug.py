@@ -116,7 +116,7 @@ def test_every_yields_each_plug_in_with_its_name(tmp_path: Path, monkeypatch: py
             r"unknown key 'inner\.rat'; known keys are rate\. Did you mean rate\?",
         ),
         ({"name": "good", "inner": {"x": 1}}, r"unknown key 'inner\.x'; known keys are rate\.$"),
-        ({"name": "good", 7: 1}, "7=7: keys should be strings"),
+        ({"name": "good", 7: 1}, "key 7 is no name; does a number hold a comma"),
         ({"name": "good", "size": 0}, "shape good: size=0: input should be greater than or equal to 1"),
         ({"name": "good", "size": 1.5}, "size=1.5: input should be a valid integer"),
         ({"name": "good", "size": True}, "size=True: a truth value is no valid integer or number; give one"),

@@ -20,6 +20,7 @@ from privkit.audit.promised import overspent, promised, worst_event
 from privkit.audit.scored import RunView
 from privkit.audit.verdict import SIGNIFICANCE, Evidence, decide, worst
 from privkit.errors import InputError
+from reports import numbers
 from reports.findings import CellFindings, Findings, NoiseScale, Taken
 
 PACKAGES = ("attacks.membership", "attacks.canary")
@@ -33,8 +34,8 @@ def attack_named(name: str) -> AbstractAttack:
             found = plug.build(package, name)
             assert isinstance(found, AbstractAttack)
             return found
-    known = ", ".join(sorted(name for package in PACKAGES for name in plug.names(package)))
-    raise InputError(f"attack {name!r} is unknown; known are {known}.")
+    known = sorted(known for package in PACKAGES for known in plug.names(package))
+    raise InputError(plug.unknown("attack", name, known=known))
 
 
 def every_attack() -> list[AbstractAttack]:
@@ -204,9 +205,9 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
 def _violation(work: _Work, test: str, p: float | None) -> str:
     if test == "noise":
         ratio = scale_ratio(work.residuals)
-        return f"the noise is {ratio:.3f} of what was claimed (adjusted p = {p:.1e})"
+        return f"the noise is {ratio:.3f} of what was claimed (adjusted p {numbers.p_value(p)})"
     attack, _, statistic = test.partition("/")
-    return f"{statistic} of {attack} is above the ceiling of the claim (adjusted p = {p:.1e})"
+    return f"{statistic} of {attack} is above the ceiling of the claim (adjusted p {numbers.p_value(p)})"
 
 
 def _noise(work: _Work, family: Holm) -> NoiseScale | None:

@@ -3,6 +3,8 @@
 import os
 import sys
 
+_INTERRUPTED = 130
+
 
 def main() -> None:
     """Run the command line; a refusal is one sentence on standard error and exit code 2."""
@@ -15,6 +17,10 @@ def main() -> None:
         from privkit.cli.app import app
 
         app()
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:
+            print("privkit: stopped; run the same command again to go on", file=sys.stderr)  # noqa: T201
+        raise
     except (ValueError, OSError) as error:
         if "--debug" in sys.argv:
             raise

@@ -65,7 +65,7 @@ def train(
     Raises:
         InputError: a run there was created from another configuration, data or seed; or training diverged.
     """
-    todo = studies.plans(study)
+    todo, target = studies.plans(study), device_named(device)
     if todo[0].name != "." and (root / "run.json").exists():
         raise InputError(f"{root} holds a single run; train several cells or seeds into a new --out folder.")
     encoded = _encode(todo, progress)
@@ -76,7 +76,7 @@ def train(
         data = encoded[_source(batch[0])]
         names = [plan.name for plan in batch]
         runs = [studies.open_run(root, plan, data, names) for plan in batch]
-        _Batch(batch, runs, data, device_named(device), server or HonestServer()).train(progress)
+        _Batch(batch, runs, data, target, server or HonestServer()).train(progress)
     return [root / plan.name for plan in todo]
 
 
