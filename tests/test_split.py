@@ -98,7 +98,7 @@ def test_every_record_is_as_likely_a_member_as_a_non_member() -> None:
     assert (np.abs(counts / trials - expected[:, None]) < bound[:, None]).all()
 
 
-def refuse(message: str, labels: list[int], num_classes: int, pool: float = 0.6) -> None:
+def check_refused(message: str, labels: list[int], num_classes: int, pool: float = 0.6) -> None:
     with pytest.raises(InputError, match=message):
         divide(
             np.array(labels, dtype=np.int64),
@@ -113,13 +113,13 @@ def refuse(message: str, labels: list[int], num_classes: int, pool: float = 0.6)
 
 
 def test_a_domain_of_one_class_is_refused() -> None:
-    refuse("domain pens has records of 1 class; give at least two", [1] * 20, 2)
-    refuse("domain pens has records of 0 class", [], 2)
+    check_refused("domain pens has records of 1 class; give at least two", [1] * 20, 2)
+    check_refused("domain pens has records of 0 class", [], 2)
 
 
 def test_a_class_without_enough_records_is_refused() -> None:
-    refuse("class 2 of domain pens has 0 records, too few", [0, 1] * 10, 3)
-    refuse(
+    check_refused("class 2 of domain pens has 0 records, too few", [0, 1] * 10, 3)
+    check_refused(
         r"class 1 of domain pens has 3 records, too few .*drop the class, or raise split\.pool",
         [0] * 9 + [1] * 3,
         2,
@@ -127,8 +127,8 @@ def test_a_class_without_enough_records_is_refused() -> None:
 
 
 def test_a_label_that_is_no_class_is_refused() -> None:
-    refuse("labels from 0 to 2; number its 2 classes from 0 to 1", [0, 1, 2] * 9, 2)
-    refuse("labels from -1 to 1; number", [-1, 0, 1] * 9, 2)
+    check_refused("labels from 0 to 2; number its 2 classes from 0 to 1", [0, 1, 2] * 9, 2)
+    check_refused("labels from -1 to 1; number", [-1, 0, 1] * 9, 2)
 
 
 @pytest.mark.parametrize("n", range(4, 40))

@@ -266,7 +266,7 @@ def test_a_commit_that_is_repeated_changes_nothing(copy: Path) -> None:
 # ---------------------------------------------------------------------- commits that are refused
 
 
-def refuses(run: Run, message: str, round: int, sent: list[Release]) -> None:
+def check_refused(run: Run, message: str, round: int, sent: list[Release]) -> None:
     before = snapshot(run.path)
     with pytest.raises(InputError, match=message):
         run.commit(round, sent, state={"params": np.ones(1)})
@@ -281,16 +281,16 @@ def test_a_commit_that_does_not_fit_is_refused_and_writes_nothing(tmp_path: Path
     run = Run.create(tmp_path, INFO)
     commit(run, 0)
     one, two = releases(1)
-    refuses(run, "round 2 cannot follow 1 committed rounds", 2, releases(2))
-    refuses(
+    check_refused(run, "round 2 cannot follow 1 committed rounds", 2, releases(2))
+    check_refused(
         run, "a release of round 0 cannot be committed in round 1", 1, [one, moved(two, round=0, client=1)]
     )
-    refuses(run, r"releases of clients \[0, 0\]; give at most one of each", 1, [one, one])
-    refuses(run, r"releases of clients \[0, 2\].* from 0 to 1", 1, [one, moved(two, round=1, client=2)])
+    check_refused(run, r"releases of clients \[0, 0\]; give at most one of each", 1, [one, one])
+    check_refused(run, r"releases of clients \[0, 2\].* from 0 to 1", 1, [one, moved(two, round=1, client=2)])
 
 
 def test_a_round_beyond_the_plan_is_refused(copy: Path) -> None:
-    refuses(Run.create(copy, INFO), "round 3 is beyond the 3 planned rounds", ROUNDS, releases(ROUNDS))
+    check_refused(Run.create(copy, INFO), "round 3 is beyond the 3 planned rounds", ROUNDS, releases(ROUNDS))
 
 
 def test_a_committed_round_that_comes_out_differently_is_refused(copy: Path) -> None:
