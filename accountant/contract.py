@@ -68,6 +68,14 @@ class Contract:
     def __post_init__(self) -> None:
         if self.clip_norm is not None:
             check.positive(clip_norm=self.clip_norm)
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _member(name, kind, value))
+        if not isinstance(self.fresh_noise, bool | None):
+            raise ValueError(  # noqa: TRY004 a declaration, not a programming error
+                f"fresh_noise={self.fresh_noise!r}; say True or False, or leave it undeclared."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declared fields as plain values, undeclared ones left out."""
@@ -80,14 +88,25 @@ class Contract:
         unknown = sorted(set(plain) - {f.name for f in fields(cls)})
         if unknown:
             raise ValueError(f"contract has unknown field {unknown[0]!r}; was it written by a newer privkit?")
-        kinds = {
-            "relation": Relation,
-            "encoder": DependsOn,
-            "assignment": DependsOn,
-            "counts": Counts,
-            "hyperparameters": DependsOn,
-        }
-        return cls(**{k: kinds[k](v) if k in kinds else v for k, v in plain.items()})
+        return cls(**{k: _member(k, _KINDS[k], v) if k in _KINDS else v for k, v in plain.items()})
+
+
+_KINDS: dict[str, type[StrEnum]] = {
+    "relation": Relation,
+    "encoder": DependsOn,
+    "assignment": DependsOn,
+    "counts": Counts,
+    "hyperparameters": DependsOn,
+}
+
+
+def _member(name: str, kind: type[StrEnum], value: Any) -> StrEnum:
+    """Return the member of an enumeration that a value names, or refuse it."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(repr(member.value) for member in kind)
+        raise ValueError(f"{name}={value!r} is unknown; known are {known}.") from None
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accountant.contract import DependsOn
+from accountant.contract import DependsOn, Relation
 from accountant.events import Gaussian, NonPrivate, leaves
 from attacks._base import NotApplicableError
 from privkit.release import Prototypes, Release
@@ -37,12 +37,23 @@ def noise_std(release: Release, row: int) -> float:
         case NonPrivate():
             return 0.0
         case Gaussian(noise_multiplier=sigma, contract=contract) if contract.clip_norm is not None:
-            return sigma * 2.0 * contract.clip_norm / _count(release, row)
+            return sigma * _reach(contract.relation) * contract.clip_norm / _count(release, row)
         case _:
             raise NotApplicableError(
                 f"the noise of {type(release.event).__name__} is not known per coordinate; "
                 "declare the clip norm in the event's contract"
             )
+
+
+def _reach(relation: Relation) -> float:
+    """Return how many clip norms one record can move a sum of vectors by."""
+    match relation:
+        case Relation.REPLACE_SAME_LABEL | Relation.REPLACE_ANY_LABEL:
+            return 2.0
+        case Relation.ZERO_OUT:
+            return 1.0
+        case _:
+            raise NotApplicableError(f"the noise on a mean is not known under {relation.value!r}")
 
 
 def averaged(view: ServerView, *, client: int, label: int, drifts: bool) -> Averaged:

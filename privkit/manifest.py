@@ -72,12 +72,14 @@ class Manifest:
         batch: the runs that are trained together with it, by path below their common folder.
         rounds: how many are committed.
         anchor: where the ledger ends.
+        files: sha256 of the questions and answers that belong to it, by path below the run.
     """
 
     info: RunInfo
     batch: tuple[str, ...] = ()
     rounds: int = 0
     anchor: ledger.Anchor = field(default_factory=ledger.Anchor)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Replace a run.json."""
@@ -86,6 +88,7 @@ class Manifest:
             "run": self.info.to_dict(),
             "batch": list(self.batch),
             "progress": {"rounds": self.rounds, "ledger": self.anchor.to_dict()},
+            "files": dict(self.files),
         }
         atomic.write_json(path, document)
 
@@ -104,8 +107,9 @@ class Manifest:
                 batch=tuple(document["batch"]),
                 rounds=whole("progress", document["progress"]["rounds"], least=0),
                 anchor=ledger.Anchor.from_dict(document["progress"]["ledger"]),
+                files={str(name): str(digest) for name, digest in document["files"].items()},
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"{path} is incomplete ({type(error).__name__}: {error}); it was damaged or edited."
             ) from None

@@ -171,7 +171,11 @@ class Recorder:
         self._refuse_misfit(payload)
         self._pending[release.client] = release
         if len(self._pending) == len(self.run.info.clients):
-            self.run.commit(round, [self._pending[m] for m in sorted(self._pending)])
+            try:
+                self.run.commit(round, [self._pending[m] for m in sorted(self._pending)])
+            except Exception:
+                del self._pending[release.client]
+                raise
             self._pending = {}
 
     def release(

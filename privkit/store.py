@@ -14,6 +14,7 @@ A round is committed in this order: uploads, truth, state, ledger, anchor. A pro
 leaves either the round before or the round itself; what lies beyond the anchor is written again.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -98,12 +99,31 @@ class Run:
         """Write what attacks are asked about and what the attacker owns; none of it says who is a member."""
         for name, value in (("records", records), ("reference", reference), ("canaries", canaries)):
             if value is not None and len(value):
-                tensors.write(self.path / "candidates" / f"{name}.safetensors", vars(value))
+                self._write_bound(f"candidates/{name}.safetensors", vars(value))
 
     def write_answers(self, *, members: np.ndarray = _EMPTY, canary_signs: np.ndarray = _EMPTY) -> None:
         """Write who is a member, and how the canaries were planted."""
         named = {"members": members.astype(np.uint8), "canary_signs": canary_signs.astype(np.uint8)}
-        tensors.write(self.path / "truth" / "answers.safetensors", named)
+        self._write_bound("truth/answers.safetensors", named)
+
+    def _write_bound(self, name: str, named: dict[str, np.ndarray]) -> None:
+        """Write a file that belongs to this run and no other, and note its digest in run.json."""
+        tensors.write(self.path / name, named)
+        digest = _sha256(self.path / name)
+        if self._manifest.files.get(name) != digest:
+            manifest = replace(self._manifest, files={**self._manifest.files, name: digest})
+            manifest.write(self.path / "run.json")
+            self._manifest = manifest
+
+    def _read_bound(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
+        """Return the arrays of a file that belongs to this run; another run's, or a changed one, is refused."""
+        named = tensors.read(self.path / name, *wanted)
+        if self._manifest.files.get(name) != _sha256(self.path / name):
+            raise InputError(
+                f"{self.path / name} is not the file that this run wrote: it was changed, or is another run's; "
+                "restore it or train again."
+            )
+        return named
 
     def commit(
         self,
@@ -175,7 +195,10 @@ class Run:
 
     def entries(self) -> list[dict[str, Any]]:
         """Return the ledger's entries, after checking the whole chain."""
-        return ledger.read(self.path / "ledger.jsonl", self.anchor) if self.anchor.lines else []
+        path = self.path / "ledger.jsonl"
+        if self.complete and path.exists() and path.stat().st_size > self.anchor.bytes:
+            raise InputError(f"{path} holds more than run.json anchors; one of the two was changed.")
+        return ledger.read(path, self.anchor) if self.anchor.lines else []
 
     def transcript(self) -> Transcript:
         """Return everything that was released, after checking ledger and uploads against each other."""
@@ -189,10 +212,10 @@ class Run:
 
     def records(self, name: str) -> Records | None:
         """Return ``records``, ``reference`` or ``canaries``, or ``None`` if the run has none."""
-        path = self.path / "candidates" / f"{name}.safetensors"
-        if not path.exists():
+        file = f"candidates/{name}.safetensors"
+        if not (self.path / file).exists() and file not in self._manifest.files:
             return None
-        named = tensors.read(path, "vectors", "labels", "clients")
+        named = self._read_bound(file, "vectors", "labels", "clients")
         return Records(vectors=named["vectors"], labels=named["labels"], clients=named["clients"])
 
     def truth(self) -> Truth:
@@ -202,7 +225,10 @@ class Run:
             raise InputError(
                 f"{path} is missing: attacks cannot be judged without it; restore truth/ or train again."
             )
-        named = tensors.read(path, "members", "canary_signs")
+        named = self._read_bound("truth/answers.safetensors", "members", "canary_signs")
+        for name, answers in named.items():
+            if answers.dtype != np.uint8 or answers.ndim != 1 or (answers > 1).any():
+                raise InputError(f"{path}: {name} must be a row of 0 and 1; it was damaged or edited.")
         clean = {
             (round, int(client)): array
             for round in range(self.completed)
@@ -249,6 +275,10 @@ def _refuse_other_files(path: Path) -> None:
         raise InputError(f"{path} cannot be used as a folder ({error}); choose another.") from None
     if others and not (path / "run.json").exists():
         raise InputError(f"{path} holds other files and no run.json; choose another folder.")
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _entry(release: Release) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import privkit
-from accountant.contract import Contract, Counts, DependsOn
+from accountant.contract import Contract, Counts, DependsOn, Relation
 from accountant.events import Gaussian
 from privkit.cli import main
 from privkit.release import Prototypes
@@ -240,7 +240,7 @@ def _spoil_candidates(run: Path) -> None:
     path = run / "candidates" / "records.safetensors"
     named = {name: array.copy() for name, array in tensors.read(path).items()}
     named["vectors"][3, 5] = np.nan
-    tensors.write(path, named)
+    _rewrite(run, path, named)
 
 
 def _repeat_a_member(run: Path) -> None:
@@ -252,14 +252,75 @@ def _repeat_a_member(run: Path) -> None:
     inside, outside = np.flatnonzero(members)[0], np.flatnonzero(~members)[0]
     for array in named.values():
         array[outside] = array[inside]
+    _rewrite(run, path, named)
+
+
+def _rewrite(run: Path, path: Path, named: dict[str, np.ndarray]) -> None:
+    """Write a file as if the run itself had written it."""
+    import hashlib
+
+    from privkit import atomic, tensors
+
     tensors.write(path, named)
+    document = atomic.read_json(run / "run.json")
+    document["files"][path.relative_to(run).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+    atomic.write_json(run / "run.json", document)
 
 
-def recorded(path: Path, *, noise_factor: float) -> Path:
+def test_the_truth_of_another_seed_is_refused(study: Path, tmp_path: Path, shell: Shell) -> None:
+    run = copied(study, tmp_path)
+    shutil.copy(run / "seed-1" / "truth" / "answers.safetensors", run / "seed-0" / "truth")
+    code, _, err = shell("audit", "--run", run)
+    assert code == 2
+    assert "another run's" in err
+
+
+def test_reused_noise_is_a_violation(tmp_path: Path, shell: Shell) -> None:
+    code, out, _ = shell("audit", "--run", recorded(tmp_path / "mine", noise_factor=1.0, fresh=False))
+    assert code == 3
+    assert "the noise was not drawn anew" in " ".join(out.split())
+
+
+def test_one_client_without_noise_is_a_violation(tmp_path: Path, shell: Shell) -> None:
+    code, out, _ = shell("audit", "--run", recorded(tmp_path / "mine", noise_factor=1.0, quiet_client=1))
+    assert code == 3
+    assert "client 1" in out
+
+
+def test_a_relation_that_canaries_cannot_test_is_not_ok(tmp_path: Path, shell: Shell) -> None:
+    path = recorded(tmp_path / "mine", noise_factor=0.5, relation=Relation.ZERO_OUT)
+    code, out, _ = shell("audit", "--run", path, "--fail-on", "inconclusive", "--json")
+    assert code == 4
+    assert "no neighbours under" in next(
+        r["reason"] for r in json.loads(out)["attacks"] if r["attack"] == "antipodal"
+    )
+
+
+def test_a_ledger_that_the_anchor_hides_is_refused(study: Path, tmp_path: Path, shell: Shell) -> None:
+    from privkit import atomic, ledger
+
+    run = copied(study, tmp_path) / "seed-0"
+    document = atomic.read_json(run / "run.json")
+    document["progress"]["ledger"] = ledger.Anchor().to_dict()
+    atomic.write_json(run / "run.json", document)
+    code, _, err = shell("audit", "--run", run)
+    assert code == 2
+    assert "holds more than run.json anchors" in err
+
+
+def recorded(
+    path: Path,
+    *,
+    noise_factor: float,
+    fresh: bool = True,
+    quiet_client: int | None = None,
+    relation: Relation = Relation.REPLACE_SAME_LABEL,
+) -> Path:
     """A run of other people's training code: five lines of ours in it."""
     rng = np.random.default_rng(0)
     sigma, clip, rounds = 4.0, 1.0, 3
     contract = Contract(
+        relation=relation,
         clip_norm=clip,
         encoder=DependsOn.PUBLIC,
         assignment=DependsOn.PUBLIC,
@@ -277,8 +338,10 @@ def recorded(path: Path, *, noise_factor: float) -> Path:
                 z = z / np.maximum(1.0, np.linalg.norm(z, axis=1, keepdims=True) / clip)
                 labels, counts = np.unique(y, return_counts=True)
                 means = np.array([z[y == c].mean(0) for c in labels])
-                noise = rng.normal(size=means.shape) * (sigma * 2 * clip / counts)[:, None]
-                payload = Prototypes(vectors=means + noise_factor * noise, labels=labels, counts=counts)
+                source = rng if fresh else np.random.default_rng(m)
+                noise = source.normal(size=means.shape) * (sigma * 2 * clip / counts)[:, None]
+                factor = 1e-3 if m == quiet_client else noise_factor
+                payload = Prototypes(vectors=means + factor * noise, labels=labels, counts=counts)
                 event = Gaussian(noise_multiplier=sigma, contract=contract)
                 recorder.record(round=t, client=m, payload=payload, event=event)
     return path
@@ -319,7 +382,7 @@ def test_a_choice_of_attacks_is_never_ok_and_replaces_nothing(tmp_path: Path, sh
     ("canaries", "complaint"),
     [
         ({"count": 0, "norm": 3.0}, "no canary was scored, so a missing clip would go unseen"),
-        ({"count": 256, "norm": 0.5}, "lie inside the clip norm 1"),
+        ({"count": 256, "norm": 0.5}, "lie within 2 times the clip norm 1"),
     ],
 )
 def test_without_a_canary_outside_the_ball_nothing_is_ok(

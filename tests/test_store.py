@@ -299,7 +299,7 @@ def test_a_committed_round_that_comes_out_differently_is_refused(copy: Path) -> 
     other = Release(round=1, client=1, payload=payload(1, 0), event=two.event)
     cheaper = Release(round=1, client=1, payload=two.payload, event=Gaussian(noise_multiplier=9.0))
     for sent in ([one, other], [one, cheaper], [one], []):
-        refuses(run, "round 1 came out differently from what is committed", 1, sent)
+        check_refused(run, "round 1 came out differently from what is committed", 1, sent)
 
 
 # ---------------------------------------------------------------------- runs that are refused

@@ -10,7 +10,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64
 
-from attacks._base import AbstractAttack, ThreatModel
+from accountant.contract import Relation
+from accountant.events import leaves
+from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
 from attacks._known_noise import averaged
 from attacks.membership._groups import by_client_and_class
 from privkit.transcript import Records, ServerView
@@ -28,6 +30,7 @@ class Antipodal(AbstractAttack):
     asks_about: ClassVar[Literal["records", "canaries"]] = "canaries"
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
+        _refuse_other_relations(view)
         scores = np.zeros(len(candidates))
         for client, label, rows in by_client_and_class(candidates):
             release = averaged(view, client=client, label=label, drifts=False)
@@ -38,3 +41,13 @@ class Antipodal(AbstractAttack):
             scale = release.std**2 if release.std > 0 else 1.0
             scores[rows] = 2.0 * reach * projected / scale
         return scores
+
+
+def _refuse_other_relations(view: ServerView) -> None:
+    """Raise if +v and -v are not neighbours under what some release claims."""
+    for release in view.releases:
+        for leaf, _ in leaves(release.event):
+            if leaf.contract.relation not in (Relation.REPLACE_SAME_LABEL, Relation.REPLACE_ANY_LABEL):
+                raise NotApplicableError(
+                    f"a canary and its negation are no neighbours under {leaf.contract.relation.value!r}"
+                )

@@ -48,6 +48,9 @@ def _refuse_mixture(group: list[Run]) -> None:
                     f"{first.path} and {run.path} are both cell {first.info.cell!r} but differ in {part}; "
                     "audit them in separate folders."
                 )
+    heads = [run.anchor.head for run in group if run.anchor.lines]
+    if len(set(heads)) < len(heads):
+        raise InputError(f"two runs of cell {first.info.cell!r} are copies of each other; remove one.")
     known = [seed for seed in seeds if seed is not None]
     if len(set(known)) < len(known):
         raise InputError(f"two runs of cell {first.info.cell!r} have the same seed; remove one.")

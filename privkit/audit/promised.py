@@ -6,13 +6,16 @@ from privkit.audit.cells import Cell
 from reports.findings import Promised
 
 
-def worst_event(cell: Cell) -> Event | None:
-    """Return all that the client that spends most released, or ``None`` if nobody released anything."""
+def worst_event(cell: Cell, client: int | None = None) -> Event | None:
+    """Return all that the client that spends most released, or ``None`` if nobody released anything.
+
+    With a ``client``, return what that client released in the run where it spends most.
+    """
     spent = [
         (claim(event, delta=cell.delta).epsilon, event)
         for run in cell.runs
         for transcript in [run.transcript()]
-        for event in (transcript.cost(client) for client in transcript.clients)
+        for event in (transcript.cost(m) for m in transcript.clients if client in (None, m))
     ]
     return max(spent, key=lambda pair: pair[0])[1] if spent else None
 

@@ -52,7 +52,8 @@ class _Work:
     views: list[RunView]
     found: list[Taken] = field(default_factory=list)
     p_values: dict[str, float | None] = field(default_factory=dict)
-    residuals: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    residuals: dict[str, np.ndarray] = field(default_factory=dict)
+    repeated: list[str] = field(default_factory=list)
     planted: tuple[int, int] = (0, 0)
     shortest: float | None = None
 
@@ -127,11 +128,9 @@ def audit(
 def _attack(work: _Work, attacks: Sequence[AbstractAttack]) -> list[str]:
     """Run every attack on a cell; return a sentence for each that broke."""
     answers = taken.truths(work.cell, work.views)
-    work.residuals = np.concatenate(
-        [taken.residuals(view, truth) for view, truth in zip(work.views, answers, strict=True)]
-    )
-    if len(work.residuals):
-        work.p_values["noise"] = scale_p_value(work.residuals)
+    work.residuals = _grouped([taken.residuals(v, t) for v, t in zip(work.views, answers, strict=True)])
+    work.p_values |= {name: scale_p_value(found) for name, found in work.residuals.items()}
+    work.repeated = [found for view in work.views if (found := taken.repeated(view))]
     failed = []
     for attack in attacks:
         if any(view.questions[attack.asks_about] is None for view in work.views):
@@ -147,6 +146,16 @@ def _attack(work: _Work, attacks: Sequence[AbstractAttack]) -> list[str]:
     return failed
 
 
+def _grouped(runs: list[dict[tuple[int, int], np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return all residuals, those of each client and those of each round: a fault may be in one of them only."""
+    parts: dict[str, list[np.ndarray]] = {}
+    for run in runs:
+        for (round, client), found in run.items():
+            for name in ("noise", f"noise of client {client}", f"noise of round {round}"):
+                parts.setdefault(name, []).append(found)
+    return {name: np.concatenate(found) for name, found in parts.items()}
+
+
 def _one_attack(work: _Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:
     judged = taken.judge(attack, work.views, answers)
     claim, limit = work.claim, work.limit
@@ -156,6 +165,7 @@ def _one_attack(work: _Work, attack: AbstractAttack, answers: list[taken.Truth])
         for test in taken.against_ceiling(attack, judged, limit):
             work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
     if is_canary:
+        work.p_values |= _by_client(work, attack, judged)
         work.planted = (int(judged.members.sum()), int((~judged.members).sum()))
         work.shortest = min(
             float(np.linalg.norm(asked.vectors, axis=1).min())
@@ -163,6 +173,18 @@ def _one_attack(work: _Work, attack: AbstractAttack, answers: list[taken.Truth])
             if (asked := view.questions["canaries"]) is not None
         )
     return taken.measure(attack, judged, limit=limit if covered else None, mu=work.mu, delta=work.cell.delta)
+
+
+def _by_client(work: _Work, attack: AbstractAttack, judged: taken.Judged) -> dict[str, float | None]:
+    """Return the tests of each client's canaries against the ceiling of that client's own events."""
+    found: dict[str, float | None] = {}
+    for client in np.unique(judged.clients).tolist():
+        event = worst_event(work.cell, client)
+        if event is None or any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(event)):
+            continue
+        for test in taken.against_ceiling(attack, judged.of(client), curve(event)):
+            found[f"{attack.name}/{test.statistic} of client {client}"] = test.p_value
+    return found
 
 
 def _nothing(attack: AbstractAttack, reason: str) -> Taken:
@@ -174,6 +196,7 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
     name = work.cell.name
     rejected = [test.removeprefix(f"{name}/") for test in family.rejected if test.startswith(f"{name}/")]
     violations = [_violation(work, test, family.adjusted[f"{name}/{test}"]) for test in rejected]
+    violations += work.repeated
     claim = None if work.event is None else promised(work.cell, work.event)
     if claim is not None and overspent(claim):
         violations.append(overspent(claim))
@@ -203,19 +226,19 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
 
 
 def _violation(work: _Work, test: str, p: float | None) -> str:
-    if test == "noise":
-        ratio = scale_ratio(work.residuals)
-        return f"the noise is {ratio:.3f} of what was claimed (adjusted p {numbers.p_value(p)})"
+    if test in work.residuals:
+        ratio = scale_ratio(work.residuals[test])
+        return f"the {test} is {ratio:.3f} of what was claimed (adjusted p {numbers.p_value(p)})"
     attack, _, statistic = test.partition("/")
     return f"{statistic} of {attack} is above the ceiling of the claim (adjusted p {numbers.p_value(p)})"
 
 
 def _noise(work: _Work, family: Holm) -> NoiseScale | None:
-    if not len(work.residuals):
+    if "noise" not in work.residuals:
         return None
     return NoiseScale(
-        ratio=scale_ratio(work.residuals),
-        coordinates=len(work.residuals),
+        ratio=scale_ratio(work.residuals["noise"]),
+        coordinates=len(work.residuals["noise"]),
         adjusted_p=family.adjusted[f"{work.cell.name}/noise"],
     )
 
@@ -229,8 +252,8 @@ def _smallest(family: Holm, cell: str, attack: str) -> float | None:
 
 def _model(cell: Cell) -> str:
     model = cell.first.info.config.get("model")
-    if model is None:
-        return "recorded by other code"
+    if not isinstance(model, dict):
+        return "recorded by other code" if model is None else str(model)
     width = model.get("adapter")
     return "frozen encoder" if width is None else f"adapter of width {width} after the backbone"
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from accountant.events import NonPrivate, leaves
 from accountant.tradeoff import AbstractCurve
 from attacks._base import AbstractAttack
 from attacks._known_noise import noise_std, prototypes
@@ -19,6 +20,7 @@ from attacks.statistics.tpr import tpr_at_fpr
 from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
 from privkit.errors import InputError
+from privkit.release import Prototypes
 from privkit.truth import Truth
 from reports.findings import Taken
 
@@ -33,12 +35,19 @@ class Judged:
         scores, members: shape [N].
         clusters: number of the release chain (run, client, class) behind each score, shape [N].
         runs: run of each score, shape [N].
+        clients: whose release each score is about, shape [N].
     """
 
     scores: np.ndarray
     members: np.ndarray
     clusters: np.ndarray
     runs: np.ndarray
+    clients: np.ndarray
+
+    def of(self, client: int) -> "Judged":
+        """Return the scores that are about one client."""
+        keep = self.clients == client
+        return Judged(*(array[keep] for array in vars(self).values()))
 
     def auc_of(self, keep_N: np.ndarray) -> float | None:
         """Return the AUC of some of the scores."""
@@ -78,7 +87,7 @@ def _refuse_overlap(where: str, view: RunView, truth: Truth) -> None:
 
 def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) -> Judged:
     """Return the attack's scores on every run, with the answers."""
-    scores, members, clusters, runs = [], [], [], []
+    scores, members, clusters, runs, clients = [], [], [], [], []
     for r, (view, truth) in enumerate(zip(views, answers, strict=True)):
         asked = view.questions[attack.asks_about]
         scores.append(view.score(attack))
@@ -88,7 +97,8 @@ def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) ->
         numbers = np.unique(chains, axis=0, return_inverse=True)[1].ravel()
         clusters.append(numbers + sum(int(c.max()) + 1 for c in clusters))
         runs.append(np.full(len(asked), r))
-    return Judged(*(np.concatenate(parts) for parts in (scores, members, clusters, runs)))
+        clients.append(asked.clients)
+    return Judged(*(np.concatenate(parts) for parts in (scores, members, clusters, runs, clients)))
 
 
 def measure(
@@ -109,16 +119,19 @@ def measure(
     by_seed = [judged.auc_of(judged.runs == r) for r in np.unique(judged.runs)]
     by_chain = [judged.auc_of(judged.clusters == c) for c in np.unique(judged.clusters)]
     known = [value for value in by_chain if value is not None]
+    found = tpr_at_fpr(members, non_members, fpr=FPR)
+    # the threshold is one of N scores, so the rate that it has in truth is (k + 1) / (N + 1) on average
+    rate = (found.allowed + 1) / (len(non_members) + 1)
     return Taken(
         attack=attack.name,
         tier=attack.threat.tier,
         auc=area,
         macro_auc=float(np.mean(known)) if known else None,
-        tpr=tpr_at_fpr(members, non_members, fpr=FPR),
+        tpr=found,
         advantage=held_out_advantage(members, non_members, seed=0),
         auc_by_seed=over_seeds(by_seed),
         auc_ceiling=None if limit is None else limit.auc,
-        tpr_ceiling=None if limit is None else limit.tpr(float(FPR)),
+        tpr_ceiling=None if limit is None else limit.tpr(rate),
         tightness=tightness(area, mu=mu) if is_canary and mu else None,
         certificate=epsilon_gdp(at_zero(judged), delta=delta) if is_canary else None,
     )
@@ -146,18 +159,43 @@ def at_zero(judged: Judged) -> Confusion:
     )
 
 
-def residuals(view: RunView, truth: Truth) -> np.ndarray:
-    """Return (released - clean) / claimed standard deviation of every noisy coordinate of a run."""
-    found = [np.zeros(0)]
+def residuals(view: RunView, truth: Truth) -> dict[tuple[int, int], np.ndarray]:
+    """Return (released - clean) / claimed standard deviation of every noisy coordinate, by (round, client)."""
+    found = {}
     for release in view.transcript.releases:
         clean = truth.clean.get((release.round, release.client))
         if clean is None:
             continue
         vectors = prototypes(release).vectors.astype(np.float64)
+        if clean.shape != vectors.shape or not np.isfinite(clean).all():
+            raise InputError(
+                f"{view.run.path}: truth/ of client {release.client} in round {release.round} does not fit what "
+                "was released; it was damaged or changed."
+            )
         std_P = np.array([noise_std(release, row) for row in range(len(vectors))])
         noisy = std_P > 0
-        found.append(((vectors - clean)[noisy] / std_P[noisy, None]).ravel())
-    return np.concatenate(found)
+        if noisy.any():
+            standardised = (vectors - clean)[noisy] / std_P[noisy, None]
+            found[release.round, release.client] = standardised.ravel()
+    return found
+
+
+def repeated(view: RunView) -> str:
+    """Return the sentence that a noisy vector was released twice, bit for bit, or nothing."""
+    seen: dict[bytes, tuple[int, int]] = {}
+    for release in view.transcript.releases:
+        if not isinstance(release.payload, Prototypes):
+            continue
+        if any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(release.event)):
+            continue
+        for vector in release.payload.vectors:
+            before = seen.setdefault(vector.tobytes(), (release.round, release.client))
+            if before != (release.round, release.client):
+                return (
+                    f"client {release.client} released in round {release.round} the very vector of client "
+                    f"{before[1]} in round {before[0]}: the noise was not drawn anew"
+                )
+    return ""
 
 
 def _ids(judged: Judged) -> tuple[np.ndarray, np.ndarray]:

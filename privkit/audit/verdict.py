@@ -8,6 +8,7 @@ from reports.findings import CellFindings, Promised, Verdict
 
 SIGNIFICANCE = 0.001
 POWER = 0.9
+OUTSIDE = 2.0  # a missing clip then shows at least as well as half the noise missing
 _ORDER = list(Verdict)
 
 
@@ -67,7 +68,7 @@ def decide(
     doubt = _doubt(evidence)
     if doubt:
         return Verdict.INCONCLUSIVE, (doubt,)
-    power = f"power {evidence.power:.3f} to see half the noise missing"
+    power = f"power {evidence.power:.3f} to see half the noise missing everywhere"
     return Verdict.OK, (f"nothing significantly above its ceiling; {power}",)
 
 
@@ -75,10 +76,10 @@ def _doubt(evidence: Evidence) -> str:
     """Return why nothing above a ceiling does not yet mean that all is well, or nothing."""
     if evidence.shortest is None:
         return f"no canary was scored, so a missing clip would go unseen{_enough(evidence)}"
-    if evidence.clip_norm is not None and evidence.shortest <= evidence.clip_norm:
+    if evidence.clip_norm is not None and evidence.shortest < OUTSIDE * evidence.clip_norm:
         return (
-            f"canaries of length {evidence.shortest:.3g} lie inside the clip norm {evidence.clip_norm:.3g}, "
-            "so a missing clip would go unseen; plant them further out"
+            f"canaries of length {evidence.shortest:.3g} lie within {OUTSIDE:g} times the clip norm "
+            f"{evidence.clip_norm:.3g}, so a missing clip would go unseen; plant them further out"
         )
     if evidence.power < POWER:
         return (

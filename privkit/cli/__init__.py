@@ -26,3 +26,12 @@ def main() -> None:
             raise
         print(f"privkit: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        print(  # noqa: T201
+            f"privkit: {type(error).__name__}: {' '.join(str(error).split())}; a file may be damaged, or this is a "
+            "bug: --debug shows where",
+            file=sys.stderr,
+        )
+        sys.exit(2)

@@ -32,8 +32,13 @@ def audit(
     from privkit.audit.run import attack_named
     from privkit.audit.run import audit as run_audit
     from privkit.cli.progress import bars
+    from privkit.errors import InputError
+    from privkit.lock import hold
     from reports import audit_files
 
+    if not run.is_dir():
+        raise InputError(f"{run} does not exist; give a folder that `privkit train` or a Recorder wrote.")
+    lock = hold(run)
     names = [name for text in attacks for name in text.split(",") if name]
     with bars() as progress:
         findings = run_audit(run, attacks=[attack_named(n) for n in names] or None, progress=progress)
@@ -48,6 +53,7 @@ def audit(
 
         terminal.show(findings, terminal.console())
         typer.echo(f"Report: {page}")
+    del lock
     raise typer.Exit(_exit_code(findings, fail_on))
 
 

@@ -40,6 +40,8 @@ def device_named(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise InputError(f"device {name!r} is unknown; use auto, cpu or cuda.") from None
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"device {name!r} cannot train here; use auto, cpu or cuda.")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError("device cuda was asked for, but torch sees no CUDA device; use --device auto.")
     return device
@@ -72,6 +74,8 @@ def train(
     for plan in todo:
         if (root / plan.name / "run.json").exists():
             Run(root / plan.name).refuse_change(studies.info(plan, encoded[_source(plan)]))
+    for plan in todo:
+        studies.refuse_impossible(plan, encoded[_source(plan)])
     for batch in studies.batches(root, todo):
         data = encoded[_source(batch[0])]
         names = [plan.name for plan in batch]

@@ -102,6 +102,13 @@ def canaries(plan: Plan, data: Encoded) -> Records | None:
     )
 
 
+def refuse_impossible(plan: Plan, data: Encoded) -> None:
+    """Raise if a plan's split, canaries or noise cannot be had; nothing is written for it then."""
+    parts(plan, data)
+    canaries(plan, data)
+    plan.config.defense.mechanism(rounds=plan.config.rounds)
+
+
 def info(plan: Plan, data: Encoded) -> RunInfo:
     """Return what the plan's run is created with, and compared with when it is resumed."""
     promise = plan.config.defense.promise if plan.config.method.uploads else None
