@@ -187,7 +187,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 def _cell_name(path: Path, name: Any) -> str:
     text = str(name)
-    if not text or _NO_NAME.search(text) or text.startswith("."):
+    if not text or _NO_NAME.search(text) or text.startswith(".") or text in ("audit", "run.json"):
         raise InputError(
             f"{path}: cell name {name!r} cannot name a folder; use letters, digits, - _ and dots."
         )

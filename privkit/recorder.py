@@ -228,6 +228,7 @@ class Recorder:
         self.run.write_questions(records=records, reference=reference, canaries=self._canaries)
         signs = np.zeros(0, dtype=bool) if self._signs is None else self._signs
         self.run.write_answers(members=members, canary_signs=signs)
+        self.run.bind()
 
     def _refuse_misfit(self, payload: Payload) -> None:
         """Raise if a payload is of another width, or of a class that neither a record nor a canary has."""

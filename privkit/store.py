@@ -107,13 +107,14 @@ class Run:
         self._write_bound("truth/answers.safetensors", named)
 
     def _write_bound(self, name: str, named: dict[str, np.ndarray]) -> None:
-        """Write a file that belongs to this run and no other, and note its digest in run.json."""
+        """Write a file that belongs to this run and no other; the next commit notes its digest in run.json."""
         tensors.write(self.path / name, named)
-        digest = _sha256(self.path / name)
-        if self._manifest.files.get(name) != digest:
-            manifest = replace(self._manifest, files={**self._manifest.files, name: digest})
-            manifest.write(self.path / "run.json")
-            self._manifest = manifest
+        files = {**self._manifest.files, name: _sha256(self.path / name)}
+        self._manifest = replace(self._manifest, files=files)
+
+    def bind(self) -> None:
+        """Note in run.json which questions and answers belong to this run, without waiting for a commit."""
+        self._manifest.write(self.path / "run.json")
 
     def _read_bound(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
         """Return the arrays of a file that belongs to this run; another run's, or a changed one, is refused."""
