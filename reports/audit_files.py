@@ -38,6 +38,7 @@ def document(findings: Findings) -> dict[str, object]:
         "verdict": findings.verdict.value,
         "family_wise_error": findings.significance,
         "tests": findings.tests,
+        "adjusted_p": findings.adjusted_p,
         "failed_attacks": list(findings.failed),
         "cells": audit_table.finite(audit_table.cells(findings).records()),
         "attacks": audit_table.finite(audit_table.attacks(findings).records()),

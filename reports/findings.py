@@ -132,7 +132,7 @@ class Findings:
     Attributes:
         cells: in the order of their names.
         verdict: the worst of theirs.
-        tests: number of tests behind the family-wise error.
+        adjusted_p: Holm-corrected p-value of every test there was, by cell and name.
         significance: that error.
         failed: attacks that broke, with cause; their cells are judged without them.
         provenance: config and data hashes, versions, seeds.
@@ -140,7 +140,12 @@ class Findings:
 
     cells: tuple[CellFindings, ...]
     verdict: Verdict
-    tests: int
+    adjusted_p: dict[str, float | None]
     significance: float
     failed: tuple[str, ...]
     provenance: dict[str, object]
+
+    @property
+    def tests(self) -> int:
+        """Return the number of tests behind the family-wise error."""
+        return sum(p is not None for p in self.adjusted_p.values())

@@ -118,7 +118,7 @@ def audit(
     return Findings(
         cells=finished,
         verdict=worst(finished),
-        tests=sum(p is not None for p in family.adjusted.values()),
+        adjusted_p=dict(family.adjusted),
         significance=SIGNIFICANCE,
         failed=tuple(failed),
         provenance=_provenance(groups, chosen),

@@ -8,6 +8,7 @@ from reports.findings import CellFindings, Promised, Verdict
 
 SIGNIFICANCE = 0.001
 POWER = 0.9
+MOST_REASONS = 3
 OUTSIDE = 2.0  # a missing clip then shows at least as well as half the noise missing
 _ORDER = list(Verdict)
 
@@ -59,7 +60,11 @@ def decide(
         evidence: what was tested.
     """
     if violations:
-        return Verdict.VIOLATION, tuple(violations)
+        more = len(violations) - MOST_REASONS
+        return Verdict.VIOLATION, (
+            *violations[:MOST_REASONS],
+            *([f"{more} more tests say so"] if more > 0 else []),
+        )
     if promised is None:
         return Verdict.OK, ("nothing left the clients",)
     if not promised.claim.covered:
