@@ -100,7 +100,7 @@ _KINDS: dict[str, type[StrEnum]] = {
 }
 
 
-def _member(name: str, kind: type[StrEnum], value: Any) -> StrEnum:
+def _member(name: str, kind: type[StrEnum], value: Any) -> Any:
     """Return the member of an enumeration that a value names, or refuse it."""
     try:
         return kind(value)
