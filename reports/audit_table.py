@@ -84,15 +84,13 @@ ATTACKS = (
     Column(key="cell", title="cell"),
     Column(key="attack", title="attack"),
     Column(key="auc_text", title="AUC [95 %]", right=True),
-    Column(
-        key="auc_ceiling", title="AUC ceiling", show=lambda v: "" if v is None else f"{v:.3f}", right=True
-    ),
+    Column(key="auc_ceiling", title="AUC ceiling", show=numbers.rate_or_blank, right=True),
     Column(key="tpr_text", title="TPR at 1 % FPR [95 %]", right=True, wide=True),
     Column(key="tpr_null", title="no skill", show=numbers.rate, right=True, wide=True),
     Column(
         key="tpr_ceiling",
         title="TPR ceiling",
-        show=lambda v: "" if v is None else f"{v:.3f}",
+        show=numbers.rate_or_blank,
         right=True,
         wide=True,
     ),

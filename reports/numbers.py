@@ -23,6 +23,15 @@ def rate(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"
 
 
+def rate_or_blank(value: float | None) -> str:
+    """Return a share with three decimals, or nothing where there is none to print.
+
+    >>> rate_or_blank(0.5), rate_or_blank(None)
+    ('0.500', '')
+    """
+    return "" if value is None else rate(value)
+
+
 def interval(value: float | None, low: float | None, high: float | None) -> str:
     """Return a value with its interval.
 

@@ -1,37 +1,41 @@
 """What it cost: accuracy, bytes and time."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from attacks.statistics.seeds import OverSeeds, over_seeds
 from privkit import atomic
 from privkit.audit.cells import Cell
 from privkit.store import Run
+from privkit.transcript import Transcript
 from reports.findings import Cost
 
 
-def cost(cell: Cell, controls: dict[str, float]) -> Cost:
-    """Return the cost of a cell; ``controls`` maps a model to the accuracy of local training alone."""
+def cost(cell: Cell, transcripts: Sequence[Transcript], controls: dict[str, float]) -> Cost:
+    """Return the cost of a cell.
+
+    Args:
+        cell: whose cost.
+        transcripts: of its runs, in their order.
+        controls: accuracy of local training alone, by model.
+    """
     last = [_last_round(run) for run in cell.runs]
-    means = [float(np.mean(list(by_domain.values()))) for by_domain in last if by_domain]
-    accuracy = over_seeds(means) if means else None
-    control = controls.get(model_key(cell))
+    accuracy = _accuracy(last)
     return Cost(
         accuracy=accuracy,
         by_domain=_mean_by_domain(last),
-        against_local=_difference(accuracy, control),
-        bytes_per_round=float(np.mean([_bytes_per_round(run) for run in cell.runs])),
+        against_local=_difference(accuracy, controls.get(model_key(cell))),
+        bytes_per_round=float(np.mean([_bytes_sent(t) for t in transcripts])) / cell.first.info.rounds,
         seconds=_seconds(cell),
     )
 
 
 def controls(cells: list[Cell]) -> dict[str, float]:
     """Return, for each model that a cell trains without releasing anything, its accuracy."""
-    found = {}
-    for cell in cells:
-        accuracy = cost(cell, {}).accuracy
-        if accuracy is not None and accuracy.mean is not None and not cell.first.entries():
-            found[model_key(cell)] = accuracy.mean
-    return found
+    silent = [cell for cell in cells if not cell.first.anchor.lines]
+    found = {model_key(cell): _accuracy([_last_round(run) for run in cell.runs]) for cell in silent}
+    return {model: a.mean for model, a in found.items() if a is not None and a.mean is not None}
 
 
 def model_key(cell: Cell) -> str:
@@ -51,6 +55,12 @@ def _last_round(run: Run) -> dict[str, float]:
     return {row["domain"]: row["accuracy"] for row in rows if row["round"] == last}
 
 
+def _accuracy(runs: list[dict[str, float]]) -> OverSeeds | None:
+    """Return the mean over domains of each run, over seeds; ``None`` if no run kept metrics."""
+    means = [float(np.mean(list(by_domain.values()))) for by_domain in runs if by_domain]
+    return over_seeds(means) if means else None
+
+
 def _mean_by_domain(runs: list[dict[str, float]]) -> dict[str, float]:
     domains = runs[0] if runs else {}
     return {name: float(np.mean([run[name] for run in runs if name in run])) for name in domains}
@@ -62,10 +72,10 @@ def _difference(accuracy: OverSeeds | None, control: float | None) -> float | No
     return accuracy.mean - control
 
 
-def _bytes_per_round(run: Run) -> float:
-    transcript = run.transcript()
+def _bytes_sent(transcript: Transcript) -> float:
+    """Return how many bytes a client sent over the whole run, on average."""
     sent = [transcript.nbytes(client) for client in transcript.clients]
-    return float(np.mean(sent)) / run.info.rounds if sent else 0.0
+    return float(np.mean(sent)) if sent else 0.0
 
 
 def _seconds(cell: Cell) -> float | None:

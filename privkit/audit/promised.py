@@ -1,20 +1,27 @@
 """What was promised: the cost of everything one client released."""
 
+from collections.abc import Sequence
+
 from accountant.claims import claim
 from accountant.events import Event
 from privkit.audit.cells import Cell
+from privkit.transcript import Transcript
 from reports.findings import Promised
 
 
-def worst_event(cell: Cell, client: int | None = None) -> Event | None:
+def worst_event(
+    transcripts: Sequence[Transcript], *, delta: float, client: int | None = None
+) -> Event | None:
     """Return all that the client that spends most released, or ``None`` if nobody released anything.
 
-    With a ``client``, return what that client released in the run where it spends most.
+    Args:
+        transcripts: of the runs of one cell.
+        delta: that spending is compared at.
+        client: whose releases count, in the run where it spends most; everybody's by default.
     """
     spent = [
-        (claim(event, delta=cell.delta).epsilon, event)
-        for run in cell.runs
-        for transcript in [run.transcript()]
+        (claim(event, delta=delta).epsilon, event)
+        for transcript in transcripts
         for event in (transcript.cost(m) for m in transcript.clients if client in (None, m))
     ]
     return max(spent, key=lambda pair: pair[0])[1] if spent else None

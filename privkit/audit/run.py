@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from accountant.claims import Claim, curve
+from accountant.claims import curve
 from accountant.events import Event, NonPrivate, leaves
 from accountant.tradeoff import AbstractCurve, GaussianCurve
 from attacks._base import AbstractAttack, NotApplicableError
@@ -20,8 +21,9 @@ from privkit.audit.promised import overspent, promised, worst_event
 from privkit.audit.scored import RunView
 from privkit.audit.verdict import SIGNIFICANCE, Evidence, decide, worst
 from privkit.errors import InputError
+from privkit.transcript import Transcript
 from reports import numbers
-from reports.findings import CellFindings, Findings, NoiseScale, Taken
+from reports.findings import CellFindings, Findings, NoiseScale, Promised, Taken
 
 PACKAGES = ("attacks.membership", "attacks.canary")
 Progress = Callable[[str, int, int], None]
@@ -48,7 +50,6 @@ class _Work:
     """One cell on its way through the audit."""
 
     cell: Cell
-    event: Event | None
     views: list[RunView]
     found: list[Taken] = field(default_factory=list)
     p_values: dict[str, float | None] = field(default_factory=dict)
@@ -57,12 +58,25 @@ class _Work:
     planted: tuple[int, int] = (0, 0)
     shortest: float | None = None
 
-    @property
+    @cached_property
+    def transcripts(self) -> list[Transcript]:
+        """Return what each run released."""
+        return [view.transcript for view in self.views]
+
+    @cached_property
+    def event(self) -> Event | None:
+        """Return what the client that spends most released."""
+        return worst_event(self.transcripts, delta=self.cell.delta)
+
+    @cached_property
+    def promised(self) -> Promised | None:
+        """Return the claim; ``None`` when nothing was released."""
+        return None if self.event is None else promised(self.cell, self.event)
+
+    @cached_property
     def limit(self) -> AbstractCurve | None:
         """Return what the mechanism alone allows, whatever its inputs depend on."""
-        if self.event is None or any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(self.event)):
-            return None
-        return curve(self.event)
+        return _ceiling(self.event)
 
     @property
     def mu(self) -> float | None:
@@ -75,11 +89,6 @@ class _Work:
         """Return the largest clip norm that a contract declares."""
         parts = () if self.event is None else leaves(self.event)
         return max((n for leaf, _ in parts if (n := leaf.contract.clip_norm) is not None), default=None)
-
-    @property
-    def claim(self) -> Claim | None:
-        """Return what the ledger's events cost."""
-        return None if self.event is None else promised(self.cell, self.event).claim
 
 
 def audit(
@@ -104,7 +113,7 @@ def audit(
     works = []
     for done, cell in enumerate(groups):
         progress("audit", done, len(groups))
-        work = _Work(cell, worst_event(cell), [RunView.of(run) for run in cell.runs])
+        work = _Work(cell, [RunView.of(run) for run in cell.runs])
         if work.event is not None:
             failed += _attack(work, chosen)
         works.append(work)
@@ -158,8 +167,8 @@ def _grouped(runs: list[dict[tuple[int, int], np.ndarray]]) -> dict[str, np.ndar
 
 def _one_attack(work: _Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:
     judged = taken.judge(attack, work.views, answers)
-    claim, limit = work.claim, work.limit
-    covered = claim is not None and claim.covered
+    limit = work.limit
+    covered = work.promised is not None and work.promised.claim.covered
     is_canary = attack.asks_about == "canaries"
     if limit is not None and (covered or is_canary):
         for test in taken.against_ceiling(attack, judged, limit):
@@ -179,12 +188,19 @@ def _by_client(work: _Work, attack: AbstractAttack, judged: taken.Judged) -> dic
     """Return the tests of each client's canaries against the ceiling of that client's own events."""
     found: dict[str, float | None] = {}
     for client in np.unique(judged.clients).tolist():
-        event = worst_event(work.cell, client)
-        if event is None or any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(event)):
+        limit = _ceiling(worst_event(work.transcripts, delta=work.cell.delta, client=client))
+        if limit is None:
             continue
-        for test in taken.against_ceiling(attack, judged.of(client), curve(event)):
+        for test in taken.against_ceiling(attack, judged.of(client), limit):
             found[f"{attack.name}/{test.statistic} of client {client}"] = test.p_value
     return found
+
+
+def _ceiling(event: Event | None) -> AbstractCurve | None:
+    """Return what a mechanism allows; ``None`` where nothing was released, or something without noise."""
+    if event is None or any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(event)):
+        return None
+    return curve(event)
 
 
 def _nothing(attack: AbstractAttack, reason: str) -> Taken:
@@ -197,7 +213,7 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
     rejected = [test.removeprefix(f"{name}/") for test in family.rejected if test.startswith(f"{name}/")]
     violations = [_violation(work, test, family.adjusted[f"{name}/{test}"]) for test in rejected]
     violations += work.repeated
-    claim = None if work.event is None else promised(work.cell, work.event)
+    claim = work.promised
     if claim is not None and overspent(claim):
         violations.append(overspent(claim))
     tests = max(1, sum(p is not None for p in family.adjusted.values()))
@@ -219,7 +235,7 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
         promised=claim,
         taken=tuple(replace(t, adjusted_p=_smallest(family, name, t.attack)) for t in work.found),
         noise=_noise(work, family),
-        cost=cost(work.cell, local),
+        cost=cost(work.cell, work.transcripts, local),
         verdict=verdict,
         reasons=reasons,
     )
