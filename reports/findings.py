@@ -33,12 +33,31 @@ class Promised:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Line:
+    """Points of a curve that a figure draws: rates in [0, 1], both of one length, ``fpr`` ascending."""
+
+    fpr: tuple[float, ...]
+    tpr: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """How scores are spread: counts of members and non-members between neighbouring edges."""
+
+    edges: tuple[float, ...]
+    members: tuple[int, ...]
+    non_members: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Taken:
     """What one attack got out of one cell.
 
     Attributes:
         attack: its name.
-        tier: what it is assumed to know.
+        tier: what it is assumed to know, in one word.
+        who: the attacker's role, in words.
+        knows: everything it has beside the transcript, in words.
         auc: over all candidates of all seeds, with an interval that knows which share a release.
         macro_auc: mean over the cells (client, class) of each seed, of their AUCs.
         tpr: true-positive rate at 1 % false positives.
@@ -49,11 +68,17 @@ class Taken:
         tightness: mu that a canary shows / mu claimed; ``None`` for attacks that are no canary.
         certificate: epsilon certified from below; ``None`` likewise.
         adjusted_p: smallest Holm-corrected p-value of its tests against the ceiling.
+        roc: its ROC, every point or as many as a figure can show.
+        histogram: of its scores.
+        by_round: AUC from each round alone, in their order; ``None`` where there is none.
+        cumulative: AUC from all rounds up to each.
         reason: why there are no numbers; empty when there are.
     """
 
     attack: str
     tier: str
+    who: str = ""
+    knows: tuple[str, ...] = ()
     auc: Estimate | None = None
     macro_auc: float | None = None
     tpr: TprAtFpr | None = None
@@ -64,7 +89,109 @@ class Taken:
     tightness: Estimate | None = None
     certificate: Certificate | None = None
     adjusted_p: float | None = None
+    roc: Line | None = None
+    histogram: Histogram | None = None
+    by_round: tuple[float | None, ...] = ()
+    cumulative: tuple[float | None, ...] = ()
     reason: str = ""
+
+    @property
+    def asks_about_canaries(self) -> bool:
+        """Return whether its candidates are canaries, which test the mechanism, and not records."""
+        return self.tier == "design"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebuilt:
+    """One image rebuilt from a released prototype, and what it is to be compared with.
+
+    Attributes:
+        client, label: whose prototype.
+        to_released: cosine between the rebuilt image's embedding and what was released.
+        to_clean: cosine to the mean of the class's member embeddings, before clip and noise.
+        centred: the same after the client's mean over all classes is taken from both.
+        random: cosine to that mean of an image rebuilt, with the same budget, from a random direction.
+        between: mean cosine of that mean to those of the client's other classes.
+        hit: whether, among the client's class means, its own is the nearest by cosine.
+        steps: optimisation steps of the restart that was kept.
+        converged: whether the stop rule, not the budget, ended it.
+        picture: the rebuilt image, as a base64 PNG.
+        nearest: the member of the class whose embedding is nearest, likewise.
+        mean: the mean image of the class's members, likewise.
+    """
+
+    client: int
+    label: int
+    to_released: float
+    to_clean: float
+    centred: float
+    random: float
+    between: float
+    hit: bool
+    steps: int
+    converged: bool
+    picture: str
+    nearest: str
+    mean: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inversion:
+    """What feature inversion got out of one cell; the three published measures, each beside its floor.
+
+    Attributes:
+        attack: its name.
+        tier: what it is assumed to know, in one word.
+        who, knows: the attacker, in words.
+        target: which releases are inverted, in words.
+        budget: targets, restarts and steps, in words.
+        seeds: runs behind it.
+        cosine: mean cosine to the clean class mean.
+        cosine_random: the same for images rebuilt from random directions: the floor of the budget.
+        cosine_between: mean cosine between clean means of different classes: the floor of the data.
+        cosine_released: mean cosine to what was released: did the optimiser converge?
+        centred: mean centred cosine; 0 without skill.
+        cffd: class-wise Frechet distance of rebuilt to real embeddings.
+        cffd_random: the same for the random directions.
+        cffd_least: what rebuilding every class mean exactly would give, ``Tr S_c`` on average.
+        top1: share of targets that hit their own class, with interval; its no-skill value is 1/C.
+        top1_undone: the same share for the released vectors themselves, no attack made.
+        rebuilt: every target.
+        reason: why there are no numbers; empty when there are.
+    """
+
+    attack: str
+    tier: str
+    who: str = ""
+    knows: tuple[str, ...] = ()
+    target: str = ""
+    budget: str = ""
+    seeds: int = 0
+    cosine: float | None = None
+    cosine_random: float | None = None
+    cosine_between: float | None = None
+    cosine_released: float | None = None
+    centred: float | None = None
+    cffd: float | None = None
+    cffd_random: float | None = None
+    cffd_least: float | None = None
+    top1: Estimate | None = None
+    top1_undone: float | None = None
+    rebuilt: tuple[Rebuilt, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """How the promise is used up: one entry per round, after that round.
+
+    Attributes:
+        spent: epsilon of everything released so far, in nats; infinite where nothing is promised.
+        certified: epsilon that the canaries certify from below so far; ``None`` where there are none.
+    """
+
+    spent: tuple[float, ...] = ()
+    certified: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +216,8 @@ class Cost:
     Attributes:
         accuracy: mean over clients in the last round, over seeds; ``None`` if the run kept no metrics.
         by_domain: the same for each client, in their order.
+        by_round: mean over clients and seeds after each round.
+        per_seed: mean over clients in the last round, of each seed.
         against_local: accuracy minus that of the local-only control of the same model, if there is one.
         bytes_per_round: sent by one client in one round, on average.
         seconds: training time of one run (its share of the batch it was trained in), if known.
@@ -96,6 +225,8 @@ class Cost:
 
     accuracy: OverSeeds | None
     by_domain: dict[str, float]
+    by_round: tuple[float, ...]
+    per_seed: dict[int, float]
     against_local: float | None
     bytes_per_round: float
     seconds: float | None
@@ -112,6 +243,9 @@ class CellFindings:
         promised, taken, noise, cost: the three answers.
         verdict: about this cell's claim.
         reasons: one sentence each.
+        ceiling: the proof's limit as a curve; ``None`` where no proof covers the cell.
+        spending: epsilon after each round.
+        inversions: feature inversion, one entry per tier tried.
     """
 
     name: str
@@ -123,6 +257,9 @@ class CellFindings:
     cost: Cost
     verdict: Verdict
     reasons: tuple[str, ...]
+    ceiling: Line | None = None
+    spending: Spending = Spending()
+    inversions: tuple[Inversion, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """What it cost: accuracy, bytes and time."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,12 @@ def cost(cell: Cell, transcripts: Sequence[Transcript], controls: dict[str, floa
     return Cost(
         accuracy=accuracy,
         by_domain=_mean_by_domain(last),
+        by_round=_mean_by_round(cell.runs),
+        per_seed={
+            run.info.seed: float(np.mean(list(found.values())))
+            for run, found in zip(cell.runs, last, strict=True)
+            if found and run.info.seed is not None
+        },
         against_local=_difference(accuracy, controls.get(model_key(cell))),
         bytes_per_round=float(np.mean([_bytes_sent(t) for t in transcripts])) / cell.first.info.rounds,
         seconds=_seconds(cell),
@@ -44,15 +51,25 @@ def model_key(cell: Cell) -> str:
     return atomic.canonical_json([config.get(part) for part in ("data", "encoder", "model", "split")])
 
 
-def _last_round(run: Run) -> dict[str, float]:
+def _metrics(run: Run) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     path = run.path / "metrics.parquet"
-    if not path.exists():
-        return {}
-    rows = pq.read_table(path).to_pylist()
-    last = max(row["round"] for row in rows)
+    return pq.read_table(path).to_pylist() if path.exists() else []
+
+
+def _last_round(run: Run) -> dict[str, float]:
+    rows = _metrics(run)
+    last = max((row["round"] for row in rows), default=None)
     return {row["domain"]: row["accuracy"] for row in rows if row["round"] == last}
+
+
+def _mean_by_round(runs: Sequence[Run]) -> tuple[float, ...]:
+    found: dict[int, list[float]] = {}
+    for run in runs:
+        for row in _metrics(run):
+            found.setdefault(row["round"], []).append(row["accuracy"])
+    return tuple(float(np.mean(found[round])) for round in sorted(found))
 
 
 def _accuracy(runs: list[dict[str, float]]) -> OverSeeds | None:
