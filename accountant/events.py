@@ -53,16 +53,30 @@ class GroupGaussian(Leaf):
 
     Attributes:
         noise_multipliers: per group, noise standard deviation / l2 sensitivity of that group; no unit, > 0.
+        sizes: per group, its number of coordinates, at least 1; empty when not declared.
+        clip_norms: per group, largest l2 norm of one record on it, > 0; empty when not declared.
     """
 
     noise_multipliers: tuple[float, ...]
+    sizes: tuple[int, ...] = ()
+    clip_norms: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.noise_multipliers:
             raise ValueError("noise_multipliers is empty; give one number per group.")
-        object.__setattr__(self, "noise_multipliers", tuple(self.noise_multipliers))
+        for name in ("noise_multipliers", "sizes", "clip_norms"):
+            values = tuple(getattr(self, name))
+            object.__setattr__(self, name, values)
+            if values and len(values) != len(self.noise_multipliers):
+                raise ValueError(
+                    f"{name}={values} for {len(self.noise_multipliers)} groups; give one number per group."
+                )
         for sigma in self.noise_multipliers:
             check.positive(noise_multiplier=sigma)
+        for size in self.sizes:
+            check.count(size=size)
+        for norm in self.clip_norms:
+            check.positive(clip_norm=norm)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +172,9 @@ def from_dict(plain: dict[str, Any]) -> Event:
         named["contract"] = Contract.from_dict(named["contract"])
     if kind is Repeated:
         named["event"] = from_dict(named.pop("inner"))
-    if isinstance(named.get("noise_multipliers"), list):
-        named["noise_multipliers"] = tuple(named["noise_multipliers"])
+    for name in ("noise_multipliers", "sizes", "clip_norms"):
+        if isinstance(named.get(name), list):
+            named[name] = tuple(named[name])
     if "events" in named:
         named["events"] = tuple(from_dict(part) for part in named["events"])
     try:

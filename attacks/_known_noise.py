@@ -1,48 +1,207 @@
-"""What the event of a release tells an attacker about the noise on one prototype."""
+"""What a server knows of how each release was made: its clip, and the size of the noise on every number."""
 
+from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from jaxtyping import Float64, Int64
 
 from accountant.contract import DependsOn, Relation
-from accountant.events import Gaussian, NonPrivate, leaves
+from accountant.events import Gaussian, GroupGaussian, Leaf, NonPrivate, leaves
 from attacks._base import NotApplicableError
+from privkit.clip import clip_groups
 from privkit.release import Prototypes, Release
 from privkit.transcript import ServerView
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of coordinates, each with a clip and a noise of its own; one group when there is no difference.
+
+    Attributes:
+        index: group of each coordinate, shape [d].
+        norms: radius of each group's ball, infinite where nothing was clipped.
+        stds: standard deviation of the noise on a sum of records, per group; 0 where there was none.
+    """
+
+    index: Int64[np.ndarray, " d"]
+    norms: tuple[float, ...]
+    stds: tuple[float, ...]
+
+    @property
+    def std_d(self) -> Float64[np.ndarray, " d"]:
+        """Return the standard deviation of the noise on each coordinate of a sum of records."""
+        return np.array(self.stds)[self.index]
+
+    def clip(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "N d"]:
+        """Return vectors clipped as the client clipped its records."""
+        return clip_groups(vectors_Nd, self.index, norms=self.norms)
+
+
+@dataclass(frozen=True, eq=False)
 class Averaged:
-    """All releases of one client's class as one: the precision-weighted mean over rounds.
+    """All releases of one client's class as one: the precision-weighted mean over rounds, by coordinate.
 
     It is a sufficient statistic when the mean underneath is the same in every round, that is, when the
-    encoder is frozen: the log likelihood ratios of the rounds then add up to that of this mean.
+    encoder and the clip are: the log likelihood ratios of the rounds then add up to that of this mean.
 
     Attributes:
         vector: shape [d].
-        std: standard deviation of the noise left on each coordinate; 0 when there was none.
+        variance: of the noise left on each coordinate, shape [d]; 0 when there was none.
         count: records behind it.
-        clip_norm: R, or infinity when records were not clipped.
+        parts: the rounds it is made of, each with the weight of each coordinate; the weights add up to 1.
     """
 
-    vector: np.ndarray
-    std: float
+    vector: Float64[np.ndarray, " d"]
+    variance: Float64[np.ndarray, " d"]
     count: int
-    clip_norm: float
+    parts: tuple[tuple[Groups, Float64[np.ndarray, " d"]], ...]
+
+    def clip(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "N d"]:
+        """Return what each record puts into the average, times the count: its clipped versions, averaged."""
+        return np.sum([groups.clip(vectors_Nd) * weight_d for groups, weight_d in self.parts], axis=0)
 
 
-def noise_std(release: Release, row: int) -> float:
-    """Return the standard deviation of the noise on one prototype, from public parameters alone."""
-    match release.event:
-        case NonPrivate():
-            return 0.0
+class Channel:
+    """What one view tells about the noise of its releases; every release is looked at once."""
+
+    def __init__(self, view: ServerView) -> None:
+        """Take a view whose releases hold prototypes; another payload is refused when it is asked for."""
+        self.view = view
+        self._groups: dict[Release, Groups] = {}
+
+    @cached_property
+    def drifts(self) -> bool:
+        """Return whether a class mean may move between rounds because a private encoder is trained."""
+        return not all(encoder_is_public(release) for release in self.view.releases)
+
+    def groups(self, release: Release) -> Groups:
+        """Return the groups of a release, as the server infers them from what was sent."""
+        if release not in self._groups:
+            self._groups[release] = groups_seen(release)
+        return self._groups[release]
+
+    def averaged(self, *, client: int, label: int, drifts: bool | None = None) -> Averaged:
+        """Return one client's class, averaged over the rounds it was released in.
+
+        Args:
+            client: whose prototypes.
+            label: of which class.
+            drifts: whether the mean itself may move from round to round; by default what the encoders say.
+                The first round, whose weights are public, then counts as it is, and a later one is
+                trusted less the further it has moved beyond what its noise explains.
+        """
+        found = self.view.prototypes(client=client, label=label)
+        if not found:
+            raise NotApplicableError(f"client {client} released no prototype of class {label}")
+        vectors_Td = np.array([prototypes(r).vectors[row] for r, row in found], dtype=np.float64)
+        counts_T = np.array([count(release, row) for release, row in found])
+        groups = [self.groups(release) for release, _ in found]
+        std_Td = np.array([g.std_d for g in groups]) / counts_T[:, None]
+        variance_Td = std_Td**2
+        if self.drifts if drifts is None else drifts:
+            moved_T = ((vectors_Td - vectors_Td[0]) ** 2).mean(1)
+            expected_T = variance_Td.mean(1) + variance_Td[0].mean()
+            variance_Td = variance_Td + np.maximum(0.0, moved_T - expected_T)[:, None]
+        weight_Td, left_d = _weights(variance_Td)
+        return Averaged(
+            vector=(weight_Td * vectors_Td).sum(0),
+            variance=left_d,
+            count=int(counts_T[-1]),
+            parts=_merged(groups, weight_Td),
+        )
+
+
+def _weights(
+    variance_Td: Float64[np.ndarray, "T d"],
+) -> tuple[Float64[np.ndarray, "T d"], Float64[np.ndarray, " d"]]:
+    """Return the weight of each round on each coordinate, and the variance left; exact rounds count alone."""
+    exact_Td = variance_Td == 0
+    precision_Td = np.divide(1.0, variance_Td, out=np.zeros_like(variance_Td), where=~exact_Td)
+    raw_Td = np.where(exact_Td.any(0), exact_Td.astype(float), precision_Td)
+    total_d = raw_Td.sum(0)
+    return raw_Td / total_d, np.where(exact_Td.any(0), 0.0, 1.0 / total_d)
+
+
+def _merged(
+    groups: list[Groups], weight_Td: Float64[np.ndarray, "T d"]
+) -> tuple[tuple[Groups, Float64[np.ndarray, " d"]], ...]:
+    """Return the rounds with the weights of those that clip alike added up."""
+    alike: defaultdict[tuple[bytes, tuple[float, ...]], list[int]] = defaultdict(list)
+    for t, g in enumerate(groups):
+        alike[g.index.tobytes(), g.norms].append(t)
+    return tuple((groups[rounds[0]], weight_Td[rounds].sum(0)) for rounds in alike.values())
+
+
+def averaged(view: ServerView, *, client: int, label: int, drifts: bool | None = None) -> Averaged:
+    """Return one client's class, averaged over rounds; see :meth:`Channel.averaged`."""
+    return Channel(view).averaged(client=client, label=label, drifts=drifts)
+
+
+def groups_seen(release: Release) -> Groups:
+    """Return the groups of a release as a server infers them: which coordinates is never sent, how many is public."""
+    sent = prototypes(release)
+    leaf = noisy_leaf(release)
+    if isinstance(leaf, GroupGaussian) and len(leaf.sizes) > 1:
+        return groups_of(release, _by_energy(sent, leaf))
+    return groups_of(release, np.zeros(sent.vectors.shape[1], dtype=np.int64))
+
+
+def groups_of(release: Release, index_d: Int64[np.ndarray, " d"]) -> Groups:
+    """Return the groups of a release whose coordinates' groups are known."""
+    leaf = noisy_leaf(release)
+    match leaf:
+        case None:
+            return Groups(index_d, (clip_norm(release),), (0.0,))
         case Gaussian(noise_multiplier=sigma, contract=contract) if contract.clip_norm is not None:
-            return sigma * _reach(contract.relation) * contract.clip_norm / _count(release, row)
+            reach = _reach(contract.relation) * contract.clip_norm
+            return Groups(index_d, (contract.clip_norm,), (sigma * reach,))
+        case GroupGaussian(noise_multipliers=sigmas, clip_norms=norms, contract=contract) if norms:
+            reach = _reach(contract.relation)
+            return Groups(
+                index_d, norms, tuple(s * reach * norm for s, norm in zip(sigmas, norms, strict=True))
+            )
         case _:
             raise NotApplicableError(
-                f"the noise of {type(release.event).__name__} is not known per coordinate; "
-                "declare the clip norm in the event's contract"
+                f"the noise of {type(leaf).__name__} is not known per coordinate; declare its clip norms"
             )
+
+
+def noisy_leaf(release: Release) -> Leaf | None:
+    """Return the one part of a release's event that put noise on the vectors, or ``None`` if none did."""
+    found = [leaf for leaf, _ in leaves(release.event) if isinstance(leaf, Gaussian | GroupGaussian)]
+    if len(found) > 1:
+        raise NotApplicableError(f"client {release.client} put noise on its prototypes {len(found)} times")
+    if not found and not any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(release.event)):
+        raise NotApplicableError(
+            f"the noise of {type(release.event).__name__} is not known per coordinate; "
+            "declare the clip norm in the event's contract"
+        )
+    return found[0] if found else None
+
+
+def _by_energy(sent: Prototypes, leaf: GroupGaussian) -> Int64[np.ndarray, " d"]:
+    """Return each coordinate's group, guessed from how far the prototypes are spread on it.
+
+    Times its count, each prototype's noise has the same size, so the spread over prototypes ranks the
+    coordinates by their noise; how many belong to each group is public. A sum of n records of length R adds
+    about ``(n R)^2 / d`` to it, so prototypes of many records count less.
+    """
+    if sent.counts is None:
+        raise NotApplicableError("the record counts behind the prototypes were not released")
+    norms_G = np.array(leaf.clip_norms or np.ones(len(leaf.sizes)))
+    noise_G = 2.0 * norms_G * leaf.noise_multipliers
+    sums_Pd = sent.vectors.astype(np.float64) * sent.counts[:, None]
+    signal_P = sent.counts**2 * (norms_G**2).sum() / sums_Pd.shape[1]
+    weight_P = (signal_P + (noise_G**2).mean()) ** -2.0
+    spread_d = weight_P @ sums_Pd**2
+    index_d = np.empty(len(spread_d), dtype=np.int64)
+    order, start = np.argsort(spread_d, kind="stable"), 0
+    for group in np.argsort(noise_G, kind="stable").tolist():
+        index_d[order[start : start + leaf.sizes[group]]] = group
+        start += leaf.sizes[group]
+    return index_d
 
 
 def _reach(relation: Relation) -> float:
@@ -54,36 +213,6 @@ def _reach(relation: Relation) -> float:
             return 1.0
         case _:
             raise NotApplicableError(f"the noise on a mean is not known under {relation.value!r}")
-
-
-def averaged(view: ServerView, *, client: int, label: int, drifts: bool) -> Averaged:
-    """Return one client's class, averaged over the rounds it was released in.
-
-    Args:
-        view: what the server saw.
-        client: whose prototypes.
-        label: of which class.
-        drifts: whether the mean itself may move from round to round because a private encoder is
-            trained. The first round, whose weights are public, then counts as it is, and a later one
-            is trusted less the further it has moved beyond what its noise explains.
-    """
-    found = view.prototypes(client=client, label=label)
-    if not found:
-        raise NotApplicableError(f"client {client} released no prototype of class {label}")
-    vectors_Td = np.array([prototypes(r).vectors[row] for r, row in found], dtype=np.float64)
-    variance_T = np.array([noise_std(release, row) for release, row in found]) ** 2
-    if drifts:
-        moved_T = ((vectors_Td - vectors_Td[0]) ** 2).mean(1)
-        variance_T = variance_T + np.maximum(0.0, moved_T - variance_T - variance_T[0])
-    exact_T = variance_T == 0
-    weight_T = exact_T.astype(float) if exact_T.any() else 1.0 / variance_T
-    last, row = found[-1]
-    return Averaged(
-        vector=weight_T @ vectors_Td / weight_T.sum(),
-        std=0.0 if exact_T.any() else float(weight_T.sum() ** -0.5),
-        count=_count(last, row),
-        clip_norm=clip_norm(last),
-    )
 
 
 def prototypes(release: Release) -> Prototypes:
@@ -104,7 +233,8 @@ def encoder_is_public(release: Release) -> bool:
     return all(leaf.contract.encoder is DependsOn.PUBLIC for leaf, _ in leaves(release.event))
 
 
-def _count(release: Release, row: int) -> int:
+def count(release: Release, row: int) -> int:
+    """Return how many records are behind one prototype."""
     counts = prototypes(release).counts
     if counts is None:
         raise NotApplicableError("the record counts behind the prototypes were not released")

@@ -3,7 +3,8 @@
 A canary is a vector v that is planted either as +v or as -v, which are neighbouring data sets under
 replacement within a class. Canaries have classes of their own, so they move no real prototype, and go
 through the client's real clip, mean and noise. Within a class their directions are orthonormal, so that
-under isotropic noise each is an independent test inside one release, and they are dense (no canary lies
+under isotropic noise each is an independent test inside one release; under noise that differs by group they
+are independent only nearly, so classes are kept small there. They are dense (no canary lies
 on a coordinate axis), so that a clip in the wrong norm shows. They are planted outside the ball, so that
 a missing clip shows: a correct mechanism brings them to its surface, where the bound is attained.
 
@@ -21,30 +22,47 @@ from privkit.noise import Purpose, keyed
 from privkit.transcript import Records
 
 
-def design(*, clients: int, count: int, dim: int, norm: float, num_classes: int, seed: int) -> Records:
+def design(
+    *,
+    clients: int,
+    count: int,
+    dim: int,
+    norm: float,
+    num_classes: int,
+    seed: int,
+    per_class: int | None = None,
+) -> Records:
     """Return ``count`` canaries for each of some clients, each of length ``norm``.
 
     Args:
         clients: number of clients that plant canaries.
-        count: canaries per client; they fill classes ``num_classes, num_classes + 1, ...`` evenly,
-            at most ``dim`` in each.
+        count: canaries per client; they fill classes ``num_classes, num_classes + 1, ...`` evenly.
         dim: width of an embedding.
         norm: length of every canary; above the clip norm, or a missing clip goes unseen.
         num_classes: number of real classes.
         seed: of the run; directions are public and differ by client.
+        per_class: most canaries in a class, from 2 to ``dim``, which is the default.
     """
     if count < 2 or dim < 2 or not 0 < norm < math.inf:
         raise InputError(
             f"canaries={count} of length {norm} in {dim} dimensions: plant at least 2, of finite length "
             "above 0, in at least 2 dimensions."
         )
-    groups = np.array_split(np.arange(count), -(-count // dim))
+    per_class = min(per_class or dim, dim)
+    if per_class < 2:
+        raise InputError(f"canaries per class is {per_class}: put at least 2 into a class.")
+    classes = -(-count // per_class)
+    if count < 2 * classes:
+        raise InputError(
+            f"canaries={count} leave a class of one at {per_class} per class; plant an even number."
+        )
+    groups = np.array_split(np.arange(count), classes)
     vectors, labels = [], []
     for client in range(clients):
         rng = keyed(seed, Purpose.CANARY_DIRECTIONS, client=client)
         for j, group in enumerate(groups):
-            basis = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
-            vectors.append(norm * basis[: len(group)])
+            basis = np.linalg.qr(rng.standard_normal((dim, len(group))))[0]
+            vectors.append(norm * basis.T)
             labels.append(np.full(len(group), num_classes + j, dtype=np.int64))
     return Records(
         vectors=np.concatenate(vectors),

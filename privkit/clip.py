@@ -1,5 +1,7 @@
 """Clipping: what bounds one record's influence. Mechanisms use it, and so do attackers who know of it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float64
 
@@ -20,6 +22,26 @@ def clip_to_ball(vectors_ND: np.ndarray, *, norm: float) -> Float64[np.ndarray, 
     vectors = np.asarray(vectors_ND, dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors * np.divide(norm, lengths, out=np.ones_like(lengths), where=lengths > norm)
+
+
+def clip_groups(
+    vectors_ND: np.ndarray, group_D: np.ndarray, *, norms: Sequence[float]
+) -> Float64[np.ndarray, "N D"]:
+    """Return each row with each group of its coordinates clipped to a ball of its own.
+
+    Args:
+        vectors_ND: rows to clip.
+        group_D: group of each coordinate, an index into ``norms``.
+        norms: radius of each group's ball, above 0.
+
+    >>> clip_groups(np.array([[3.0, 4.0, 0.1]]), np.array([0, 0, 1]), norms=(1.0, 1.0))
+    array([[0.6, 0.8, 0.1]])
+    """
+    clipped = np.array(vectors_ND, dtype=np.float64)
+    for group, norm in enumerate(norms):
+        mine = group_D == group
+        clipped[:, mine] = clip_to_ball(clipped[:, mine], norm=norm)
+    return clipped
 
 
 def unit(vectors_ND: np.ndarray) -> Float64[np.ndarray, "N D"]:

@@ -54,6 +54,11 @@ class Canaries(plug.Settings):
 
     count: int = Field(default=0, ge=0, description="canaries per client and seed; 0 plants none")
     norm: float = Field(default=3.0, gt=0, description="length of a canary, in the units of the embedding")
+    per_class: int = Field(
+        default=4,
+        ge=2,
+        description="most canaries that share a class; few keep them independent where noise differs by group",
+    )
 
     @field_validator("count")
     @classmethod

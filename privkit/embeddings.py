@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from accountant.contract import DependsOn
+from privkit.errors import InputError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -21,6 +22,15 @@ class Embeddings:
     vectors: Float64[np.ndarray, "N d"]
     labels: Int64[np.ndarray, " N"]
     encoder: DependsOn
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.vectors).all():
+            row = int(np.argwhere(~np.isfinite(self.vectors))[0, 0])
+            raise InputError(f"embedding {row} is not finite; drop that record.")
+
+    def with_vectors(self, vectors: np.ndarray) -> "Embeddings":
+        """Return the same records with other vectors."""
+        return Embeddings(vectors=vectors, labels=self.labels, encoder=self.encoder)
 
     def with_records(self, vectors: np.ndarray, labels: np.ndarray) -> "Embeddings":
         """Return these embeddings with some more records at the end."""

@@ -34,10 +34,14 @@ def keyed(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np
 
 @runtime_checkable
 class Noise(Protocol):
-    """A source of standard normal noise for one release."""
+    """A source of randomness for one release."""
 
     def normal(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
         """Return independent standard normal numbers."""
+        ...
+
+    def laplace(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
+        """Return independent Laplace numbers of scale 1."""
         ...
 
 
@@ -50,10 +54,13 @@ class SeededNoise:
     def normal(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
         return self.generator.standard_normal(shape)
 
+    def laplace(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
+        return self.generator.laplace(size=shape)
+
 
 @dataclass(frozen=True)
 class SecureNoise:
-    """Noise from the operating system's cryptographic generator, by the Box-Muller transform.
+    """Noise from the operating system's cryptographic generator; normal by the Box-Muller transform.
 
     Source: Box and Muller (1958), "A note on the generation of random normal deviates".
     """
@@ -61,11 +68,16 @@ class SecureNoise:
     def normal(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
         size = int(np.prod(shape))
         pairs = (size + 1) // 2
-        raw = np.frombuffer(os.urandom(16 * pairs), dtype="<u8").reshape(2, pairs)
-        uniform = ((raw >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        uniform = _secure_uniform(2 * pairs).reshape(2, pairs)
         radius, angle = np.sqrt(-2.0 * np.log(uniform[0])), 2.0 * np.pi * uniform[1]
         both = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
         return both[:size].reshape(shape)
+
+    def laplace(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
+        """Return the difference of two standard exponentials, which is Laplace of scale 1."""
+        uniform = _secure_uniform(2 * int(np.prod(shape)))
+        one, other = -np.log(uniform).reshape(2, *shape)
+        return one - other
 
 
 @dataclass(frozen=True)
@@ -74,3 +86,12 @@ class NoNoise:
 
     def normal(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
         return np.zeros(shape)
+
+    def laplace(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
+        return np.zeros(shape)
+
+
+def _secure_uniform(size: int) -> Float64[np.ndarray, " size"]:
+    """Return numbers strictly between 0 and 1, of 53 random bits each."""
+    raw = np.frombuffer(os.urandom(8 * size), dtype="<u8")
+    return ((raw >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53

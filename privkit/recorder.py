@@ -204,9 +204,9 @@ class Recorder:
             What the server goes on with: the message without the canaries' prototypes.
         """
         z, y = self.plant(client, vectors, labels)
-        payload, event = mechanism.privatize(Embeddings(vectors=z, labels=y, encoder=encoder), SecureNoise())
-        self.record(round=round, client=client, payload=payload, event=event)
-        return self.real(payload)
+        sent = mechanism.privatize(Embeddings(vectors=z, labels=y, encoder=encoder), SecureNoise())
+        self.record(round=round, client=client, payload=sent.payload, event=sent.event)
+        return self.real(sent.payload)
 
     def __enter__(self) -> "Recorder":
         """Return the recorder itself."""

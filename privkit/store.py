@@ -29,7 +29,7 @@ from privkit.manifest import Manifest
 from privkit.manifest import RunInfo as RunInfo
 from privkit.release import PAYLOADS, Release
 from privkit.transcript import Records, Transcript
-from privkit.truth import Truth
+from privkit.truth import Hidden, Truth
 
 _EMPTY = np.zeros(0, dtype=bool)
 
@@ -131,7 +131,7 @@ class Run:
         round: int,
         releases: Sequence[Release],
         *,
-        clean: Mapping[int, np.ndarray] | None = None,
+        hidden: Mapping[int, Hidden] | None = None,
         state: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         """Commit one round: everything that left the clients, and what training needs to go on.
@@ -151,9 +151,11 @@ class Run:
             for name, array in r.payload.tensors().items()
         }
         tensors.write(self._upload(round), named)
-        if clean:
-            by_client = {f"{m:06d}": array for m, array in clean.items()}
-            tensors.write(self._clean(round), by_client, durable=False)
+        if hidden:
+            by_client = {
+                f"{m:06d}/{name}": array for m, h in hidden.items() for name, array in h._asdict().items()
+            }
+            tensors.write(self._hidden(round), by_client, durable=False)
         if state is not None:
             tensors.write(self._state(round + 1), dict(state), durable=False)
             self._forget_states(before=round)
@@ -230,22 +232,32 @@ class Run:
         for name, answers in named.items():
             if answers.dtype != np.uint8 or answers.ndim != 1 or (answers > 1).any():
                 raise InputError(f"{path}: {name} must be a row of 0 and 1; it was damaged or edited.")
-        clean = {
-            (round, int(client)): array
+        hidden = {
+            (round, client): found
             for round in range(self.completed)
-            if self._clean(round).exists()
-            for client, array in tensors.read(self._clean(round)).items()
+            for client, found in self._hidden_of(round).items()
         }
         return Truth(
             members=named["members"].astype(bool),
             canary_signs=named["canary_signs"].astype(bool),
-            clean=clean,
+            hidden=hidden,
         )
+
+    def _hidden_of(self, round: int) -> dict[int, Hidden]:
+        """Return what each client did not send in one round, as far as it was kept."""
+        if not self._hidden(round).exists():
+            return {}
+        named = tensors.read(self._hidden(round))
+        clients = {name.partition("/")[0] for name in named}
+        try:
+            return {int(m): Hidden(*(named[f"{m}/{field}"] for field in Hidden._fields)) for m in clients}
+        except KeyError as error:
+            raise InputError(f"{self._hidden(round)} lacks {error}; restore it or train again.") from None
 
     def _upload(self, round: int) -> Path:
         return self.path / "uploads" / f"round-{round:06d}.safetensors"
 
-    def _clean(self, round: int) -> Path:
+    def _hidden(self, round: int) -> Path:
         return self.path / "truth" / f"round-{round:06d}.safetensors"
 
     def _state(self, round: int) -> Path:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Int64
@@ -38,7 +39,7 @@ class Records:
         return Records(vectors=self.vectors[keep_N], labels=self.labels[keep_N], clients=self.clients[keep_N])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class ServerView:
     """All that an honest-but-curious server has.
 
@@ -51,13 +52,30 @@ class ServerView:
     releases: tuple[Release, ...]
     reference: Records | None = None
 
+    @property
+    def rounds(self) -> list[int]:
+        """Return the rounds in which anything was released, ascending."""
+        return sorted({release.round for release in self.releases})
+
+    def only(self, round: int) -> "ServerView":
+        """Return what one round alone shows."""
+        return ServerView(tuple(r for r in self.releases if r.round == round), self.reference)
+
+    def until(self, round: int) -> "ServerView":
+        """Return what was seen up to a round, that one included."""
+        return ServerView(tuple(r for r in self.releases if r.round <= round), self.reference)
+
     def prototypes(self, *, client: int, label: int) -> list[tuple[Release, int]]:
         """Return, in round order, each release of a client that holds this label, and the row it is in."""
-        found = []
+        return self._rows.get((client, label), [])
+
+    @cached_property
+    def _rows(self) -> dict[tuple[int, int], list[tuple[Release, int]]]:
+        found: dict[tuple[int, int], list[tuple[Release, int]]] = {}
         for release in self.releases:
-            if release.client == client and isinstance(release.payload, Prototypes):
-                rows = np.flatnonzero(release.payload.labels == label)
-                found.extend((release, int(row)) for row in rows)
+            if isinstance(release.payload, Prototypes):
+                for row, label in enumerate(release.payload.labels.tolist()):
+                    found.setdefault((release.client, label), []).append((release, row))
         return found
 
 

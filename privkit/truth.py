@@ -1,9 +1,22 @@
 """What only the auditor knows. It is used to score attacks, and no attack ever gets it."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float64, Int64
+
+
+class Hidden(NamedTuple):
+    """What a mechanism computed on the way to one release, and did not send.
+
+    Attributes:
+        means: prototypes before noise but after the mechanism's own clip and mean, rows as released; [P, d].
+        groups: which group of the event's noise each coordinate belongs to, from 0; shape [d].
+    """
+
+    means: Float64[np.ndarray, "P d"]
+    groups: Int64[np.ndarray, " d"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -13,10 +26,10 @@ class Truth:
     Attributes:
         members: for each candidate record, whether its client trained on it; shape [N].
         canary_signs: for each canary, whether it was planted as it stands (true) or negated; shape [K].
-        clean: prototypes before noise but after the mechanism's own clip and mean, by (round, client);
-            shape [P, d] each, rows as released. Empty when the run did not keep them.
+        hidden: what was computed on the way to each release, by (round, client); empty when the run did
+            not keep it.
     """
 
     members: Bool[np.ndarray, " N"]
     canary_signs: Bool[np.ndarray, " K"]
-    clean: dict[tuple[int, int], np.ndarray]
+    hidden: dict[tuple[int, int], Hidden]

@@ -9,17 +9,16 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from accountant.contract import DependsOn
-from accountant.events import Event
 from accountant.gaussian import mu_from_epsilon
 from attacks.canary.antipodal import Antipodal
 from privkit import canary
-from privkit.defenses._base import Mechanism
+from privkit.defenses._base import Mechanism, Privatized
 from privkit.defenses.faulty_igpp import FaultyIgpp
 from privkit.defenses.igpp import GaussianMeans, Igpp
 from privkit.defenses.none import Nothing
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise, NoNoise, Purpose, SeededNoise, keyed
-from privkit.release import Prototypes, Release
+from privkit.release import Release
 from privkit.transcript import Transcript
 
 CLIENTS, COUNT, DIM, RADIUS = 8, 256, 128, 2.0
@@ -54,7 +53,7 @@ def attacked(
         held = Embeddings(vectors=real, labels=np.zeros(REAL, np.int64), encoder=DependsOn.PUBLIC)
         for t in range(rounds):
             noise = SeededNoise(keyed(3, Purpose.RELEASE, round=t, client=client))
-            payload, event = mechanism.privatize(held.with_records(mine.vectors, mine.labels), noise)
+            payload, event, _ = mechanism.privatize(held.with_records(mine.vectors, mine.labels), noise)
             releases.append(Release(round=t, client=client, payload=payload, event=event))
     scores = Antipodal().score(Transcript.of(releases).seen_by_server(), planted)
     return float(roc_auc_score(signs, scores)), scores, signs
@@ -87,17 +86,15 @@ class Misclipped:
     claimed: GaussianMeans
     clip: Callable[[np.ndarray], np.ndarray]
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> tuple[Prototypes, Event]:
-        _, event = self.claimed.privatize(embeddings, NoNoise())
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
+        event = self.claimed.privatize(embeddings, NoNoise()).event
         nobody_is_outside = replace(
             self.claimed,
             clip_norm=100.0 * RADIUS,
             noise_multiplier=self.claimed.noise_multiplier / 100,  # so the noise is what was claimed
         )
-        payload, _ = nobody_is_outside.privatize(
-            replace(embeddings, vectors=self.clip(embeddings.vectors)), noise
-        )
-        return payload, event
+        sent = nobody_is_outside.privatize(embeddings.with_vectors(self.clip(embeddings.vectors)), noise)
+        return Privatized(sent.payload, event, sent.hidden)
 
 
 CLAIMED = Igpp(epsilon=2.0, clip_norm=RADIUS)
@@ -157,6 +154,6 @@ class Stuck:
 
     claimed: GaussianMeans
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> tuple[Prototypes, Event]:
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
         key = int(abs(embeddings.vectors[-1, 0]) * 1e6)
         return self.claimed.privatize(embeddings, SeededNoise(keyed(key, Purpose.RELEASE)))

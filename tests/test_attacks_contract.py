@@ -80,7 +80,7 @@ def scene(defense: AbstractReleaseDefense, seed: int = 1) -> Scene:
         ).with_records(held.of(client).vectors, held.of(client).labels)
         for t in range(ROUNDS):
             noise = SeededNoise(keyed(seed, Purpose.RELEASE, round=t, client=client))
-            payload, event = defense.mechanism(rounds=ROUNDS).privatize(mine, noise)
+            payload, event, _ = defense.mechanism(rounds=ROUNDS).privatize(mine, noise)
             releases.append(Release(round=t, client=client, payload=payload, event=event))
     return Scene(
         releases=tuple(sorted(releases, key=lambda r: (r.round, r.client))),

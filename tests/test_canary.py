@@ -19,7 +19,7 @@ def designs(draw: st.DrawFn) -> dict:
     return {
         "clients": draw(st.integers(1, 3)),
         "count": draw(st.integers(2, 30)),
-        "dim": draw(st.integers(2, 12)),
+        "dim": draw(st.integers(3, 12)),
         "norm": draw(st.sampled_from((0.5, 3.0, 1e3))),
         "num_classes": draw(st.integers(1, 5)),
         "seed": draw(st.integers(0, 2**128 - 1)),
@@ -157,3 +157,19 @@ def test_a_client_keeps_its_directions_when_more_clients_join(given_: dict) -> N
     assert np.array_equal(
         more.vectors[: given_["clients"] * given_["count"]], canary.design(**given_).vectors
     )
+
+
+@settings(max_examples=25)
+@given(designs(), st.integers(3, 20))
+def test_classes_hold_no_more_than_wanted_and_never_one(given_: dict, per_class: int) -> None:
+    canaries = canary.design(**given_, per_class=per_class)
+    sizes = [len(rows) for _, _, rows in classes(canaries)]
+    assert 2 <= min(sizes) <= max(sizes) <= min(per_class, given_["dim"])
+    assert sum(sizes) == given_["clients"] * given_["count"]
+
+
+def test_a_class_of_one_canary_is_refused() -> None:
+    with pytest.raises(
+        InputError, match="canaries=3 leave a class of one at 2 per class; plant an even number"
+    ):
+        canary.design(clients=1, count=3, dim=8, norm=1.0, num_classes=1, seed=0, per_class=2)

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 
 from accountant.contract import DependsOn
-from accountant.events import Event, Gaussian, Leaf, NonPrivate, from_dict, leaves, to_dict
+from accountant.events import Event, Gaussian, NonPrivate, from_dict, leaves, to_dict
 from accountant.gaussian import sigma_from_epsilon
 from privkit import plug
 from privkit.defenses._base import AbstractReleaseDefense
@@ -25,8 +25,12 @@ PACKAGE = "privkit.defenses"
 EXAMPLES: dict[str, dict[str, Any]] = {
     "igpp": {"epsilon": 2.0, "clip_norm": 1.5},
     "faulty_igpp": {"claims": {"epsilon": 2.0, "clip_norm": 1.5}},
+    "vpp": {"epsilon": 2.0, "clip_norm": 1.5},
+    "vpdr": {"epsilon": 2.0, "clip_norm": 1.5, "partition": "random"},
+    "dcr": {"release": {"name": "igpp", "epsilon": 2.0, "clip_norm": 1.5}},
 }
-LABELS = np.array([3, 0, 3, 7, 3, 0], dtype=np.int64)
+LABELS = np.array([3, 0, 3, 7, 3, 0, 7], dtype=np.int64)
+RECORDS = len(LABELS)
 
 
 def build(name: str) -> AbstractReleaseDefense:
@@ -46,17 +50,23 @@ def held(vectors: np.ndarray, labels: np.ndarray, encoder: DependsOn = DependsOn
 
 
 def some(seed: int = 0) -> Embeddings:
-    return held(np.random.default_rng(seed).standard_normal((6, 5)), LABELS)
+    return held(np.random.default_rng(seed).standard_normal((RECORDS, 5)), LABELS)
 
 
 def seeded(seed: int) -> SeededNoise:
     return SeededNoise(keyed(seed, Purpose.RELEASE))
 
 
-def only_leaf(event: Event) -> Leaf:
-    ((leaf, times),) = leaves(event)
-    assert times == 1
-    return leaf
+def clipped_as_the_event_says(event: Event, vectors: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Clip each record, group by group, one at a time."""
+    leaf = [leaf for leaf, _ in leaves(event)][-1]
+    norms = getattr(leaf, "clip_norms", ()) or (leaf.contract.clip_norm or np.inf,)
+    out = vectors.copy()
+    for row in out:
+        for group, radius in enumerate(norms):
+            length = np.linalg.norm(row[groups == group])
+            row[groups == group] *= min(1.0, radius / max(length, 1e-9))
+    return out
 
 
 # ---------------------------------------------------------------------- every defense
@@ -69,7 +79,7 @@ def test_settings_build_the_same_defense_again(defense):
 
 @every_defense
 def test_a_release_states_an_event_that_can_be_written_down(defense):
-    payload, event = defense.mechanism(rounds=3).privatize(some(), seeded(0))
+    payload, event, _ = defense.mechanism(rounds=3).privatize(some(), seeded(0))
     assert isinstance(payload, Prototypes)
     assert from_dict(to_dict(event)) == event
     assert list(leaves(event))
@@ -85,7 +95,7 @@ def test_the_event_does_not_depend_on_the_vectors(defense):
 @pytest.mark.parametrize("encoder", list(DependsOn))
 def test_the_event_declares_what_the_encoder_was_computed_from(defense, encoder):
     embeddings = held(some().vectors, LABELS, encoder)
-    _, event = defense.mechanism(rounds=3).privatize(embeddings, seeded(0))
+    _, event, _ = defense.mechanism(rounds=3).privatize(embeddings, seeded(0))
     assert {leaf.contract.encoder for leaf, _ in leaves(event)} == {encoder}
 
 
@@ -94,16 +104,16 @@ def test_the_same_seed_gives_the_same_bytes(defense):
     mechanism = defense.mechanism(rounds=3)
     one, again, other = (mechanism.privatize(some(), seeded(s))[0].digest() for s in (4, 4, 5))
     assert one == again
-    _, event = mechanism.privatize(some(), seeded(4))
+    _, event, _ = mechanism.privatize(some(), seeded(4))
     silent = all(isinstance(leaf, NonPrivate) for leaf, _ in leaves(event))
     assert (one == other) == silent
 
 
 @every_defense
 def test_there_is_one_vector_per_class_with_its_count(defense):
-    payload, _ = defense.mechanism(rounds=3).privatize(some(), seeded(0))
+    payload, _, _ = defense.mechanism(rounds=3).privatize(some(), seeded(0))
     assert payload.labels.tolist() == [0, 3, 7]
-    assert payload.counts.tolist() == [2, 3, 1]
+    assert payload.counts.tolist() == [2, 3, 2]
     assert payload.vectors.shape == (3, 5)
     assert payload.vectors.dtype == np.float32
 
@@ -111,19 +121,30 @@ def test_there_is_one_vector_per_class_with_its_count(defense):
 @every_defense
 @given(seed=st.integers(0, 1000), spread=st.sampled_from([0.0, 0.1, 1.0, 100.0]))
 def test_without_noise_it_is_the_mean_of_the_clipped_records(defense, seed, spread):
-    z = spread * np.random.default_rng(seed).standard_normal((6, 5))
-    payload, event = defense.mechanism(rounds=3).privatize(held(z, LABELS), NoNoise())
-    radius = only_leaf(event).contract.clip_norm or np.inf
+    z = spread * np.random.default_rng(seed).standard_normal((RECORDS, 5))
+    payload, event, hidden = defense.mechanism(rounds=3).privatize(held(z, LABELS), NoNoise())
+    clipped = clipped_as_the_event_says(event, z, hidden.groups)
     for label, vector in zip(payload.labels, payload.vectors, strict=True):
-        mine = [row * min(1.0, radius / max(np.linalg.norm(row), 1e-9)) for row in z[label == LABELS]]
-        np.testing.assert_allclose(vector, np.mean(mine, axis=0), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(vector, clipped[label == LABELS].mean(0), rtol=1e-5, atol=1e-6)
+
+
+@every_defense
+def test_what_stays_behind_is_what_was_sent_without_the_noise(defense):
+    mechanism = defense.mechanism(rounds=3)
+    payload, _, silent = mechanism.privatize(some(), NoNoise())
+    np.testing.assert_allclose(payload.vectors, silent.means, rtol=1e-6, atol=1e-7)
+    payload, event, hidden = mechanism.privatize(some(), seeded(0))
+    assert hidden.means.shape == payload.vectors.shape
+    assert hidden.groups.shape == (5,)
+    if not all(isinstance(leaf, NonPrivate) for leaf, _ in leaves(event)):
+        assert np.abs(payload.vectors - hidden.means).max() > 0.1
 
 
 @every_defense
 def test_the_order_of_records_does_not_matter(defense):
-    mechanism, order = defense.mechanism(rounds=3), np.array([5, 3, 1, 0, 2, 4])
-    one, _ = mechanism.privatize(some(), seeded(0))
-    other, _ = mechanism.privatize(held(some().vectors[order], LABELS[order]), seeded(0))
+    mechanism, order = defense.mechanism(rounds=3), np.array([5, 3, 1, 0, 6, 2, 4])
+    one, _, _ = mechanism.privatize(some(), seeded(0))
+    other, _, _ = mechanism.privatize(held(some().vectors[order], LABELS[order]), seeded(0))
     np.testing.assert_allclose(one.vectors, other.vectors, rtol=1e-5, atol=1e-6)
 
 
@@ -152,7 +173,7 @@ def test_no_records_are_refused(defense):
 
 @every_defense
 def test_a_record_of_zeros_is_released_without_warning(defense):
-    embeddings = held(np.zeros((2, 3)), np.array([0, 1]))
+    embeddings = held(np.zeros((4, 5)), np.array([0, 1, 0, 1]))
     for same in (defense, Igpp(epsilon=1.0, clip_norm=1e4), Igpp(epsilon=1.0, clip_norm=1e-4)):
         assert not same.mechanism(rounds=1).privatize(embeddings, NoNoise())[0].vectors.any()
 
@@ -180,7 +201,7 @@ def noise_drawn(defense: AbstractReleaseDefense, counts: list[int], draws: int) 
     ids=["igpp", "half", "0.9"],
 )
 def test_noise_of_each_class_is_sigma_2r_over_n(defense, factor):
-    counts = [1, 3, 20]
+    counts = [2, 3, 20]
     drawn = noise_drawn(defense, counts, 500)
     sigma = sigma_from_epsilon(epsilon=2.0, delta=1e-5, rounds=4)
     wanted = factor * sigma * 2 * 5.0 / np.array(counts)
@@ -201,7 +222,7 @@ def test_noise_of_each_class_is_sigma_2r_over_n(defense, factor):
 )
 def test_all_rounds_together_spend_the_promise_and_no_more(epsilon, delta, rounds, radius):
     defense = Igpp(epsilon=epsilon, delta=delta, clip_norm=radius)
-    _, event = defense.mechanism(rounds=rounds).privatize(some(), seeded(0))
+    _, event, _ = defense.mechanism(rounds=rounds).privatize(some(), seeded(0))
     assert isinstance(event, Gaussian)
     assert event.contract.clip_norm == radius
     assert defense.promise == (epsilon, delta)
@@ -213,9 +234,9 @@ def test_all_rounds_together_spend_the_promise_and_no_more(epsilon, delta, round
 def test_the_faulty_twin_claims_what_it_does_not_draw():
     claims = Igpp(epsilon=2.0)
     faulty = FaultyIgpp(claims=claims)
-    honest, event = claims.mechanism(rounds=5).privatize(some(), seeded(0))
-    half, claimed = faulty.mechanism(rounds=5).privatize(some(), seeded(0))
-    clean, _ = claims.mechanism(rounds=5).privatize(some(), NoNoise())
+    honest, event, _ = claims.mechanism(rounds=5).privatize(some(), seeded(0))
+    half, claimed, _ = faulty.mechanism(rounds=5).privatize(some(), seeded(0))
+    clean, _, _ = claims.mechanism(rounds=5).privatize(some(), NoNoise())
     assert claimed == event
     assert faulty.promise == claims.promise
     np.testing.assert_allclose(
@@ -224,7 +245,7 @@ def test_the_faulty_twin_claims_what_it_does_not_draw():
 
 
 def released(vectors: np.ndarray, labels: np.ndarray, radius: float = 1.0) -> Prototypes:
-    defense = Igpp(epsilon=1.0, clip_norm=radius)
+    defense = Igpp(epsilon=1.0, clip_norm=radius, smallest_class=1)
     return defense.mechanism(rounds=1).privatize(held(vectors, labels), NoNoise())[0]
 
 
@@ -246,7 +267,7 @@ def test_the_clip_is_per_record_and_not_of_the_mean():
 
 
 @given(
-    arrays(np.float64, (6, 5), elements=st.floats(-5, 5)),
+    arrays(np.float64, (RECORDS, 5), elements=st.floats(-5, 5)),
     arrays(np.float64, 5, elements=st.floats(-5, 5)),
     st.integers(0, 5),
     st.floats(0.2, 4),
@@ -280,3 +301,13 @@ def test_opposite_records_outside_the_ball_attain_2r_over_n(direction, row, radi
 def test_an_impossible_setting_is_refused_by_name(key, value):
     with pytest.raises(InputError, match=f"igpp: {key}="):
         plug.build(PACKAGE, {"name": "igpp", "epsilon": 1.0, key: value})
+
+
+def test_a_class_of_one_record_is_refused_unless_it_is_wanted():
+    alone = held(np.ones((3, 4)), np.array([0, 0, 5]))
+    with pytest.raises(
+        InputError, match=r"class 5 of a client has 1 record, and smallest_class is 2: .* lower"
+    ):
+        Igpp(epsilon=1.0).mechanism(rounds=1).privatize(alone, seeded(0))
+    sent = Igpp(epsilon=1.0, smallest_class=1).mechanism(rounds=1).privatize(alone, seeded(0)).payload
+    assert sent.labels.tolist() == [0, 5]

@@ -200,7 +200,7 @@ def test_a_recorded_run_is_laid_out_like_a_trained_one(tmp_path: Path) -> None:
             for m in range(2):
                 vectors, labels = recorder.plant(m, z, y)
                 embeddings = Embeddings(vectors=vectors, labels=labels, encoder=DependsOn.PUBLIC)
-                payload, event = mechanism.privatize(embeddings, SecureNoise())
+                payload, event, _ = mechanism.privatize(embeddings, SecureNoise())
                 recorder.record(round=t, client=m, payload=payload, event=event)
     assert layout(recorder.run) == layout(ours)
 

@@ -17,6 +17,7 @@ from privkit.errors import InputError
 from privkit.release import Head, Payload, Prototypes, Release, Update
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records
+from privkit.truth import Hidden
 
 ROUNDS = 3
 INFO = RunInfo(
@@ -52,7 +53,7 @@ def commit(run: Run, round: int) -> None:
     run.commit(
         round,
         releases(round),
-        clean={m: np.full((2, 3), float(round + m)) for m in (0, 1)},
+        hidden={m: Hidden(np.full((2, 3), float(round + m)), np.array([0, 1, 0])) for m in (0, 1)},
         state={"params": np.full(2, float(round))},
     )
 
@@ -130,8 +131,9 @@ def test_what_was_committed_is_read_back(whole: Path) -> None:
     truth = run.truth()
     assert truth.members.tolist() == [True, False]
     assert truth.canary_signs.tolist() == []
-    assert truth.clean.keys() == {(t, m) for t in range(ROUNDS) for m in (0, 1)}
-    assert (truth.clean[2, 1] == 3).all()
+    assert truth.hidden.keys() == {(t, m) for t in range(ROUNDS) for m in (0, 1)}
+    assert (truth.hidden[2, 1].means == 3).all()
+    assert truth.hidden[2, 1].groups.tolist() == [0, 1, 0]
     assert run.state(ROUNDS)["params"].tolist() == [ROUNDS - 1] * 2
     records = run.records("records")
     assert records is not None
@@ -500,12 +502,12 @@ def test_a_run_without_truth_can_be_read_but_not_judged(copy: Path) -> None:
         run.truth()
 
 
-def test_clean_prototypes_are_optional_and_only_of_committed_rounds(tmp_path: Path) -> None:
+def test_what_stayed_behind_is_optional_and_only_of_committed_rounds(tmp_path: Path) -> None:
     run = Run.create(tmp_path, INFO)
     run.write_answers(members=np.array([True]))
     run.commit(0, releases(0))
     tensors.write(tmp_path / "truth" / "round-000001.safetensors", {"000000": np.ones((1, 1))})
-    assert run.truth().clean == {}
+    assert run.truth().hidden == {}
 
 
 def test_candidates_and_answers_that_lack_something_are_refused(copy: Path) -> None:

@@ -192,9 +192,9 @@ def test_canaries_are_released_but_never_reach_the_server(finished):
 
 def test_what_is_kept_as_clean_is_the_upload_without_its_noise(finished):
     for path, noisy in zip(RUNS, (False, False, True, True), strict=True):
-        clean = Run(finished / path).truth().clean
+        hidden = Run(finished / path).truth().hidden
         for round, client, payload in uploads(finished / path):
-            kept = clean[round, client]
+            kept = hidden[round, client].means
             assert kept.shape == payload.vectors.shape
             assert np.array_equal(kept, payload.vectors) is not noisy
             assert not noisy or np.linalg.norm(kept, axis=1).max() <= 1 + 1e-6
@@ -208,8 +208,10 @@ def test_seeds_differ_in_their_members(finished):
 def test_noise_is_fresh_in_every_round_client_and_seed(finished):
     drawn = []
     for run in (Run(finished / name) for name in RUNS[2:]):
-        clean = run.truth().clean
-        noise = [payload.vectors - clean[round, client] for round, client, payload in uploads(run.path)]
+        hidden = run.truth().hidden
+        noise = [
+            payload.vectors - hidden[round, client].means for round, client, payload in uploads(run.path)
+        ]
         drawn += [(n / n.std(1, keepdims=True)).ravel() for n in noise]
     assert len(drawn) == 12
     assert np.abs(np.corrcoef(drawn) - np.eye(12)).max() < 5 / len(drawn[0]) ** 0.5
@@ -510,7 +512,7 @@ def test_local_training_releases_nothing_and_depends_on_no_other_client(tmp_path
     assert two.transcript().releases == ()
     assert two.info.promise is None
     assert two.records("canaries") is None
-    assert two.truth().clean == {}
+    assert two.truth().hidden == {}
     for name, array in one.state(3).items():
         if name.startswith("params."):
             np.testing.assert_allclose(array[0], two.state(3)[name][0], atol=1e-5)

@@ -6,8 +6,6 @@ import numpy as np
 from jaxtyping import Float64
 
 from attacks._base import NotApplicableError
-from privkit.clip import clip_to_ball
-from privkit.transcript import Records
 
 _FOLDS = 5
 _SHRINKAGES = np.geomspace(1e-4, 1.0, 9)
@@ -21,34 +19,30 @@ class Population:
     Attributes:
         means: mean of each class, by label, shape [d].
         sizes: records behind each mean.
-        basis: eigenvectors of the pooled within-class covariance, shape [d, d], in columns.
-        variances: its eigenvalues, shape [d], above 0.
+        covariance: pooled within classes, positive definite, shape [d, d].
     """
 
     means: dict[int, np.ndarray]
     sizes: dict[int, int]
-    basis: np.ndarray
-    variances: np.ndarray
+    covariance: Float64[np.ndarray, "d d"]
 
     @classmethod
-    def of(cls, records: Records, *, clip_norm: float) -> "Population":
-        """Return the population that some records suggest.
+    def of(cls, labels_N: np.ndarray, clipped_Nd: Float64[np.ndarray, "N d"]) -> "Population":
+        """Return the population that some records suggest, clipped as the client clips.
 
         The covariance is shrunk towards a multiple of the identity, by the amount under which the
         attacker's own records, a fifth left out at a time, are most likely.
         """
-        labels = np.unique(records.labels)
-        if len(records) - len(labels) < _FOLDS:
+        labels = np.unique(labels_N)
+        if len(labels_N) - len(labels) < _FOLDS:
             raise NotApplicableError("there are too few reference records to estimate a covariance")
-        z_Nd = clip_to_ball(records.vectors, norm=clip_norm)
-        means = {int(c): z_Nd[records.labels == c].mean(0) for c in labels}
-        centred_Nd = z_Nd - np.array([means[int(c)] for c in records.labels])
-        variances, basis = np.linalg.eigh(centred_Nd.T @ centred_Nd / (len(records) - len(labels)))
+        means = {int(c): clipped_Nd[labels_N == c].mean(0) for c in labels}
+        centred_Nd = clipped_Nd - np.array([means[int(c)] for c in labels_N])
+        variances, basis = np.linalg.eigh(centred_Nd.T @ centred_Nd / (len(labels_N) - len(labels)))
         return cls(
             means=means,
-            sizes={int(c): int((records.labels == c).sum()) for c in labels},
-            basis=basis,
-            variances=shrunk(variances, best_shrinkage(centred_Nd)),
+            sizes={int(c): int((labels_N == c).sum()) for c in labels},
+            covariance=(basis * shrunk(variances, best_shrinkage(centred_Nd))) @ basis.T,
         )
 
 

@@ -5,9 +5,8 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
-from attacks._known_noise import prototypes
-from attacks.membership._groups import by_client_and_class
+from attacks._base import AbstractAttack, ThreatModel
+from attacks.membership._groups import released
 from privkit.clip import unit
 from privkit.transcript import Records, ServerView
 
@@ -26,12 +25,7 @@ class Cosine(AbstractAttack):
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         scores = np.zeros(len(candidates))
-        for client, label, rows in by_client_and_class(candidates):
-            found = view.prototypes(client=client, label=label)
-            if not found:
-                raise NotApplicableError(f"client {client} released no prototype of class {label}")
-            vectors = [prototypes(release).vectors[row] for release, row in found]
-            prototypes_Td = unit(np.array(vectors))
+        for rows, prototypes_Td in released(view, candidates):
             z_Nd = unit(candidates.vectors[rows])
-            scores[rows] = (z_Nd @ prototypes_Td.T).mean(1)
+            scores[rows] = (z_Nd @ unit(prototypes_Td).T).mean(1)
         return scores

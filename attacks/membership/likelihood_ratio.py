@@ -4,12 +4,12 @@ A released prototype is the mean of ``n`` clipped embeddings plus known noise. W
 population ``N(m, S)`` estimated from records that the attacker owns, the mean of the rounds ``p`` is
 
 .. math::
-    H_0:\ p - \hat m \sim N(0,\ S (1/n + 1/n_r) + s^2 I), \qquad
-    H_1:\ p - \hat m \sim N((z - \hat m)/n,\ S ((n-1)/n^2 + 1/n_r) + s^2 I)
+    H_0:\ p - \hat m \sim N(0,\ S (1/n + 1/n_r) + D), \qquad
+    H_1:\ p - \hat m \sim N((z - \hat m)/n,\ S ((n-1)/n^2 + 1/n_r) + D)
 
-for a candidate ``z``, where ``s`` is the noise left after averaging the rounds and ``n_r`` the number of
-records behind the estimate of ``m``. By Neyman and Pearson no score separates the two better, if the
-population is Gaussian.
+for a candidate ``z``, where ``D`` is the diagonal covariance of the noise left after averaging the rounds and
+``n_r`` the number of records behind the estimate of ``m``. By Neyman and Pearson no score separates the two
+better, if the population is Gaussian.
 
 Source: Homer et al. (2008); Dwork et al. (2015), "Robust traceability from trace amounts".
 """
@@ -18,17 +18,17 @@ from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float64
+from scipy import linalg
 
-from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
-from attacks._known_noise import Averaged, averaged, encoder_is_public
-from attacks.membership._groups import by_client_and_class
+from attacks._base import AbstractAttack, ThreatModel
+from attacks._known_noise import Averaged
+from attacks.membership._groups import Question, questions
 from attacks.membership._population import Population
-from privkit.clip import clip_to_ball
 from privkit.transcript import Records, ServerView
 
 
 class LikelihoodRatio(AbstractAttack):
-    """Exact Gaussian likelihood ratio with the known noise; population from held-out records, shrunk."""
+    """Gaussian likelihood ratio with the known noise; population from held-out records, shrunk."""
 
     citation: ClassVar[str] = "dwork2015"
     threat: ClassVar[ThreatModel] = ThreatModel(
@@ -42,32 +42,28 @@ class LikelihoodRatio(AbstractAttack):
     )
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
-        if view.reference is None:
-            raise NotApplicableError("the attacker owns no reference records; set split.reference above 0")
-        drifts = not all(encoder_is_public(release) for release in view.releases)
         scores = np.zeros(len(candidates))
-        populations: dict[tuple[int, float], Population] = {}
-        for client, label, rows in by_client_and_class(candidates):
-            release = averaged(view, client=client, label=label, drifts=drifts)
-            key = (client, release.clip_norm)
-            if key not in populations:
-                populations[key] = Population.of(view.reference.of(client), clip_norm=release.clip_norm)
-            z_Nd = clip_to_ball(candidates.vectors[rows], norm=release.clip_norm)
-            scores[rows] = log_likelihood_ratio(z_Nd, release, populations[key], label)
+        for asked in questions(view, candidates):
+            scores[asked.rows] = log_likelihood_ratio(asked)
         return scores
 
 
-def log_likelihood_ratio(
-    z_Nd: Float64[np.ndarray, "N d"], release: Averaged, population: Population, label: int
-) -> Float64[np.ndarray, " N"]:
+def log_likelihood_ratio(asked: Question) -> Float64[np.ndarray, " N"]:
     """Return log p(release | z in) - log p(release | z not in) for each candidate, in nats."""
-    if label not in population.means:
-        raise NotApplicableError(f"the attacker owns no reference record of class {label}")
-    n, n_ref, noise = release.count, population.sizes[label], release.std**2
-    mean = population.means[label]
-    out_d = population.variances * (1 / n + 1 / n_ref) + noise
-    in_d = population.variances * ((n - 1) / n**2 + 1 / n_ref) + noise
-    x_d = (release.vector - mean) @ population.basis
-    shift_Nd = (z_Nd - mean) @ population.basis / n
-    constant = 0.5 * (np.log(out_d) - np.log(in_d) + x_d**2 / out_d).sum()
-    return constant - 0.5 * ((x_d - shift_Nd) ** 2 / in_d).sum(1)
+    release, population, label = asked.release, asked.population, asked.label
+    n, n_ref = release.count, population.sizes[label]
+    x_d = release.vector - population.means[label]
+    shift_Nd = (asked.candidates - population.means[label]) / n
+    out, out_logdet = _factor(population, release, 1 / n + 1 / n_ref)
+    inside, in_logdet = _factor(population, release, (n - 1) / n**2 + 1 / n_ref)
+    without = (linalg.solve_triangular(out, x_d, lower=True) ** 2).sum()
+    within_N = (linalg.solve_triangular(inside, (x_d - shift_Nd).T, lower=True) ** 2).sum(0)
+    return 0.5 * (without + out_logdet - within_N - in_logdet)
+
+
+def _factor(
+    population: Population, release: Averaged, share: float
+) -> tuple[Float64[np.ndarray, "d d"], float]:
+    """Return the Cholesky factor of ``share S + D``, and the logarithm of its determinant."""
+    factor = linalg.cholesky(share * population.covariance + np.diag(release.variance), lower=True)
+    return factor, 2.0 * float(np.log(np.diag(factor)).sum())

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accountant.events import NonPrivate, leaves
+from accountant.events import GroupGaussian, NonPrivate, leaves
 from accountant.tradeoff import AbstractCurve
 from attacks._base import AbstractAttack
-from attacks._known_noise import noise_std, prototypes
+from attacks._known_noise import count, groups_of, noisy_leaf, prototypes
 from attacks.statistics.advantage import held_out_advantage
 from attacks.statistics.auc import auc
 from attacks.statistics.ceiling import CeilingTest, auc_above, tpr_above
@@ -20,8 +20,8 @@ from attacks.statistics.tpr import tpr_at_fpr
 from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
 from privkit.errors import InputError
-from privkit.release import Prototypes
-from privkit.truth import Truth
+from privkit.release import Prototypes, Release
+from privkit.truth import Hidden, Truth
 from reports.findings import Taken
 
 FPR = "0.01"
@@ -163,21 +163,34 @@ def residuals(view: RunView, truth: Truth) -> dict[tuple[int, int], np.ndarray]:
     """Return (released - clean) / claimed standard deviation of every noisy coordinate, by (round, client)."""
     found = {}
     for release in view.transcript.releases:
-        clean = truth.clean.get((release.round, release.client))
-        if clean is None:
+        hidden = truth.hidden.get((release.round, release.client))
+        if hidden is None:
             continue
         vectors = prototypes(release).vectors.astype(np.float64)
-        if clean.shape != vectors.shape or not np.isfinite(clean).all():
-            raise InputError(
-                f"{view.run.path}: truth/ of client {release.client} in round {release.round} does not fit what "
-                "was released; it was damaged or changed."
-            )
-        std_P = np.array([noise_std(release, row) for row in range(len(vectors))])
-        noisy = std_P > 0
-        if noisy.any():
-            standardised = (vectors - clean)[noisy] / std_P[noisy, None]
-            found[release.round, release.client] = standardised.ravel()
+        _refuse_misfit(view, release, hidden, vectors)
+        std_d = groups_of(release, hidden.groups).std_d
+        if (std_d > 0).any():
+            counts_P = np.array([count(release, row) for row in range(len(vectors))])
+            standardised = (vectors - hidden.means) * counts_P[:, None] / np.where(std_d > 0, std_d, np.inf)
+            found[release.round, release.client] = standardised[:, std_d > 0].ravel()
     return found
+
+
+def _refuse_misfit(view: RunView, release: Release, hidden: Hidden, vectors: np.ndarray) -> None:
+    """Raise if what was computed on the way to a release cannot have led to it."""
+    leaf = noisy_leaf(release)
+    groups = len(leaf.noise_multipliers) if isinstance(leaf, GroupGaussian) else 1
+    fits = (
+        hidden.means.shape == vectors.shape
+        and hidden.groups.shape == vectors.shape[1:]
+        and np.isfinite(hidden.means).all()
+        and np.isin(hidden.groups, np.arange(groups)).all()
+    )
+    if not fits:
+        raise InputError(
+            f"{view.run.path}: truth/ of client {release.client} in round {release.round} does not fit what "
+            "was released; it was damaged or changed."
+        )
 
 
 def repeated(view: RunView) -> str:

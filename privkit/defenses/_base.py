@@ -1,13 +1,15 @@
-"""The role of a defense that turns a client's private embeddings into a message."""
+"""The roles of a defense: it turns private embeddings into a message, and may change local training."""
 
 from abc import abstractmethod
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from accountant.events import Event
+from privkit.defenses._local import AsPublished, LocalRule
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.plug import Plugin
 from privkit.release import Prototypes
+from privkit.truth import Hidden
 
 
 class Promise(NamedTuple):
@@ -17,11 +19,19 @@ class Promise(NamedTuple):
     delta: float
 
 
+class Privatized(NamedTuple):
+    """One message, what it cost, and what was computed on the way to it and stays with the client."""
+
+    payload: Prototypes
+    event: Event
+    hidden: Hidden
+
+
 @runtime_checkable
 class Mechanism(Protocol):
     """A calibrated defense: the only place where a payload and its event are made."""
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> tuple[Prototypes, Event]:
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
         """Return one message and what it cost."""
         ...
 
@@ -33,6 +43,11 @@ class AbstractReleaseDefense(Plugin):
     def promise(self) -> Promise | None:
         """Return the guarantee promised for the whole run, or ``None``."""
         return None
+
+    @property
+    def local(self) -> LocalRule:
+        """Return what the defense changes in local training; nothing by default."""
+        return AsPublished()
 
     @abstractmethod
     def mechanism(self, *, rounds: int) -> Mechanism:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from privkit.clip import clip_to_ball
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 
@@ -24,20 +23,22 @@ class ClassMeans(NamedTuple):
     counts: Int64[np.ndarray, " P"]
 
 
-def class_means(embeddings: Embeddings, *, clip_norm: float = np.inf) -> ClassMeans:
-    """Return the mean of each class present, of records clipped to an l2 norm of at most ``clip_norm``.
-
-    No records at all, or a non-finite vector, is refused.
-    """
-    vectors, y = embeddings.vectors, embeddings.labels
+def class_means(embeddings: Embeddings) -> ClassMeans:
+    """Return the mean of each class present. No records at all is refused."""
+    y = embeddings.labels
     if not len(y):
         raise InputError("a client has no records to average; give every client at least one.")
-    if not np.isfinite(vectors).all():
-        raise InputError(
-            f"embedding {int(np.argwhere(~np.isfinite(vectors))[0, 0])} is not finite; drop that record."
-        )
     labels, index, counts = np.unique(y, return_inverse=True, return_counts=True)
     member_PN = np.zeros((len(labels), len(y)))
     member_PN[index, np.arange(len(y))] = 1.0
-    clipped_Nd = clip_to_ball(vectors, norm=clip_norm)
-    return ClassMeans(member_PN @ clipped_Nd / counts[:, None], labels, counts)
+    return ClassMeans(member_PN @ embeddings.vectors / counts[:, None], labels, counts)
+
+
+def refuse_single_records(means: ClassMeans, *, least: int) -> None:
+    """Raise if a class has fewer than ``least`` records: its prototype would be one record and noise of 2R."""
+    if (means.counts < least).any():
+        p = int(np.argmin(means.counts))
+        raise InputError(
+            f"class {means.labels[p]} of a client has {means.counts[p]} record{'s' * int(means.counts[p] > 1)}, and "
+            f"smallest_class is {least}: give it more records, drop it, or lower smallest_class."
+        )

@@ -6,12 +6,10 @@ import numpy as np
 from jaxtyping import Float64
 from pydantic import Field
 
-from accountant.events import Event
-from privkit.defenses._base import AbstractReleaseDefense, Promise
+from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
 from privkit.defenses.igpp import GaussianMeans, Igpp
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
-from privkit.release import Prototypes
 
 
 class FaultyIgpp(AbstractReleaseDefense):
@@ -37,7 +35,7 @@ class UnderNoised:
     claimed: GaussianMeans
     factor: float
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> tuple[Prototypes, Event]:
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
         return self.claimed.privatize(embeddings, _Scaled(noise, self.factor))
 
 
@@ -48,3 +46,6 @@ class _Scaled:
 
     def normal(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
         return self.factor * self.noise.normal(shape)
+
+    def laplace(self, shape: tuple[int, ...]) -> Float64[np.ndarray, "..."]:
+        return self.factor * self.noise.laplace(shape)

@@ -12,13 +12,15 @@ import numpy as np
 from pydantic import Field
 
 from accountant.contract import Contract, Counts, DependsOn, Relation
-from accountant.events import Event, Gaussian
+from accountant.events import Gaussian
 from accountant.gaussian import sigma_from_epsilon
-from privkit.defenses._base import AbstractReleaseDefense, Promise
-from privkit.defenses._means import class_means
+from privkit.clip import clip_to_ball
+from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
+from privkit.defenses._means import class_means, refuse_single_records
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.release import Prototypes
+from privkit.truth import Hidden
 
 
 class Igpp(AbstractReleaseDefense):
@@ -29,6 +31,11 @@ class Igpp(AbstractReleaseDefense):
     epsilon: float = Field(gt=0, description="privacy loss promised for the whole run, in nats")
     delta: float = Field(default=1e-5, gt=0, lt=1, description="probability that the promise fails")
     clip_norm: float = Field(default=1.0, gt=0, description="R, largest l2 norm of one record's embedding")
+    smallest_class: int = Field(
+        default=2,
+        ge=1,
+        description="fewest records that a class may be released with; 1 allows single records",
+    )
     hyperparameters: DependsOn = Field(
         default=DependsOn.PUBLIC, description="what R, epsilon and the rounds were chosen from"
     )
@@ -41,6 +48,7 @@ class Igpp(AbstractReleaseDefense):
         return GaussianMeans(
             noise_multiplier=sigma_from_epsilon(epsilon=self.epsilon, delta=self.delta, rounds=rounds),
             clip_norm=self.clip_norm,
+            smallest_class=self.smallest_class,
             hyperparameters=self.hyperparameters,
         )
 
@@ -53,18 +61,23 @@ class GaussianMeans:
         noise_multiplier: noise standard deviation / (2R/n_c), no unit.
         clip_norm: R.
         hyperparameters: what both were chosen from.
+        smallest_class: fewest records that a class may be released with.
     """
 
     noise_multiplier: float
     clip_norm: float
     hyperparameters: DependsOn
+    smallest_class: int = 2
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> tuple[Prototypes, Event]:
-        means = class_means(embeddings, clip_norm=self.clip_norm)
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
+        means = class_means(embeddings.with_vectors(clip_to_ball(embeddings.vectors, norm=self.clip_norm)))
+        refuse_single_records(means, least=self.smallest_class)
         std_P = self.noise_multiplier * 2.0 * self.clip_norm / means.counts
         noisy = means.vectors + std_P[:, None] * noise.normal(means.vectors.shape)
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
-        return payload, Gaussian(noise_multiplier=self.noise_multiplier, contract=self._contract(embeddings))
+        event = Gaussian(noise_multiplier=self.noise_multiplier, contract=self._contract(embeddings))
+        one_group = np.zeros(means.vectors.shape[1], dtype=np.int64)
+        return Privatized(payload, event, Hidden(means.vectors, one_group))
 
     def _contract(self, embeddings: Embeddings) -> Contract:
         return Contract(

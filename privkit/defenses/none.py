@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from accountant.contract import Contract, Counts, DependsOn
-from accountant.events import Event, NonPrivate
-from privkit.defenses._base import AbstractReleaseDefense
+from accountant.events import NonPrivate
+from privkit.defenses._base import AbstractReleaseDefense, Privatized
 from privkit.defenses._means import class_means
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.release import Prototypes
+from privkit.truth import Hidden
 
 
 class Nothing(AbstractReleaseDefense):
@@ -22,10 +25,11 @@ class Nothing(AbstractReleaseDefense):
 class PlainMeans:
     """Class means and counts, exactly."""
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> tuple[Prototypes, Event]:
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
         means = class_means(embeddings)
         contract = Contract(encoder=embeddings.encoder, assignment=DependsOn.PUBLIC, counts=Counts.PUBLIC)
         payload = Prototypes(
             vectors=means.vectors.astype("float32"), labels=means.labels, counts=means.counts
         )
-        return payload, NonPrivate(contract=contract)
+        one_group = np.zeros(means.vectors.shape[1], dtype=np.int64)
+        return Privatized(payload, NonPrivate(contract=contract), Hidden(means.vectors, one_group))

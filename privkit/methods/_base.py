@@ -70,9 +70,22 @@ class AbstractMethod(Plugin):
 
     @abstractmethod
     def loss(
-        self, model: PersonalModel, params: "dict[str, Tensor]", batch: Batch, down: "dict[str, Tensor]"
+        self,
+        model: PersonalModel,
+        params: "dict[str, Tensor]",
+        u_GBd: "Tensor",
+        batch: Batch,
+        down: "dict[str, Tensor]",
     ) -> "Tensor":
-        """Return each client's loss on its batch, shape [G]."""
+        """Return each client's loss on its batch, shape [G].
+
+        Args:
+            model: what is trained.
+            params: its parameters, with the client axis first.
+            u_GBd: embedding of each record of the batch, as the defense lets the loss see it.
+            batch: the records.
+            down: what each client got from the server.
+        """
 
     @abstractmethod
     def logits(

@@ -48,9 +48,13 @@ class FedProto(AbstractMethod):
         return {"prototypes": server["prototypes"], "present": server["holders"] > 0}
 
     def loss(
-        self, model: PersonalModel, params: "dict[str, Tensor]", batch: Batch, down: "dict[str, Tensor]"
+        self,
+        model: PersonalModel,
+        params: "dict[str, Tensor]",
+        u_GBd: "Tensor",
+        batch: Batch,
+        down: "dict[str, Tensor]",
     ) -> "Tensor":
-        u_GBd = model.embed(params, batch.x)
         base = cross_entropy(model.logits(params, u_GBd), batch)
         index = batch.y.unsqueeze(-1).expand_as(u_GBd)
         distance_GB = (u_GBd - down["prototypes"].gather(1, index)).square().mean(-1)

@@ -26,9 +26,14 @@ class LocalOnly(AbstractMethod):
         return {}
 
     def loss(
-        self, model: PersonalModel, params: "dict[str, Tensor]", batch: Batch, down: "dict[str, Tensor]"
+        self,
+        model: PersonalModel,
+        params: "dict[str, Tensor]",
+        u_GBd: "Tensor",
+        batch: Batch,
+        down: "dict[str, Tensor]",
     ) -> "Tensor":
-        return cross_entropy(model.logits(params, model.embed(params, batch.x)), batch)
+        return cross_entropy(model.logits(params, u_GBd), batch)
 
     def logits(
         self,

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from privkit.defenses._local import LocalRule
 from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod, Batch
 from privkit.personal import PersonalModel
@@ -16,11 +17,13 @@ def train_round(
     method: AbstractMethod,
     model: PersonalModel,
     cohort: Cohort,
+    rule: LocalRule,
+    memory: dict[str, Tensor],
     params: dict[str, Tensor],
     optimizer: StackedAdamW,
     down: dict[str, Tensor],
 ) -> None:
-    """Train every client for one round, in place.
+    """Train every client for one round, in place: parameters, optimiser and the rule's memory.
 
     Clients own disjoint slices, so the gradient of the summed loss is every client's own gradient.
 
@@ -32,7 +35,10 @@ def train_round(
     for step, k in enumerate(active.tolist()):
         batch = _batch(cohort, rows[step, :k], weights[step, :k])
         live = {name: p[:k].detach().requires_grad_(True) for name, p in params.items()}
-        loss = method.loss(model, live, batch, {name: d[:k] for name, d in down.items()})
+        kept = {name: m[:k] for name, m in memory.items()}
+        z_GBd = model.embed(live, batch.x)
+        loss = method.loss(model, live, rule.bound(z_GBd), batch, {name: d[:k] for name, d in down.items()})
+        loss = loss + rule.loss(model, live, kept, z_GBd, batch)
         found = torch.autograd.grad(loss.sum(), list(live.values()), allow_unused=True)
         gradients = {name: g for name, g in zip(live, found, strict=True) if g is not None}
         optimizer.step(
@@ -42,6 +48,7 @@ def train_round(
             learning_rate=setup.learning_rate,
             weight_decay=setup.weight_decay,
         )
+        rule.after_step(params, memory, active=k)
     _refuse_divergence(round, cohort, params)
 
 

@@ -18,7 +18,7 @@ from privkit.defenses._base import Mechanism
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.methods._base import State
-from privkit.noise import NoNoise, Purpose, SeededNoise, keyed
+from privkit.noise import Purpose, SeededNoise, keyed
 from privkit.release import Prototypes, Release
 from privkit.store import Run
 from privkit.train import study as studies
@@ -28,6 +28,7 @@ from privkit.train.metrics import write_metrics
 from privkit.train.optimizer import StackedAdamW
 from privkit.train.server import AbstractServer, HonestServer
 from privkit.transcript import Records
+from privkit.truth import Hidden
 
 Progress = Callable[[str, int, int], None]
 
@@ -124,6 +125,8 @@ class _Batch:
         own = [self.config.model.start(dim=d, num_classes=c, seed=cl.seed) for cl in self.cohort.clients]
         self.params = {n: self._tensor(np.stack([o[n] for o in own])) for n in own[0]}
         self.optimizer = StackedAdamW.start(self.params)
+        self.rule = self.config.defense.local
+        self.memory = self.rule.memory(self.params)
         self.states = [p.config.method.start(dim=d, num_classes=c) for p in self.plans]
         self.rows: list[list[dict[str, float | int]]] = [[] for _ in self.plans]
 
@@ -154,15 +157,23 @@ class _Batch:
             self.states[r] = self.server.merge(plan.config.method, self.states[r], uploads)
         down = self._down()
         shared = {"method": self.config.method, "model": self.config.model, "cohort": self.cohort}
-        train_round(round, **shared, params=self.params, optimizer=self.optimizer, down=down)
+        train_round(
+            round,
+            **shared,
+            rule=self.rule,
+            memory=self.memory,
+            params=self.params,
+            optimizer=self.optimizer,
+            down=down,
+        )
         scores = accuracy(**shared, params=self.params, down=down)
         for client, score in zip(self.cohort.clients, scores, strict=True):
             self.rows[client.run].append({"round": round, "client": client.index, "accuracy": score})
         self._commit(round, released)
 
-    def _release(self, round: int) -> list[list[tuple[Release, np.ndarray]]]:
-        """Return each run's releases of this round, each with its prototypes before noise."""
-        released: list[list[tuple[Release, np.ndarray]]] = [[] for _ in self.plans]
+    def _release(self, round: int) -> list[list[tuple[Release, Hidden]]]:
+        """Return each run's releases of this round, each with what was computed on the way to it."""
+        released: list[list[tuple[Release, Hidden]]] = [[] for _ in self.plans]
         if not self.config.method.uploads:
             return released
         with torch.no_grad():
@@ -190,14 +201,14 @@ class _Batch:
 
     # ------------------------------------------------------------------ state
 
-    def _commit(self, round: int, released: list[list[tuple[Release, np.ndarray]]]) -> None:
+    def _commit(self, round: int, released: list[list[tuple[Release, Hidden]]]) -> None:
         for r, run in enumerate(self.runs):
             if round >= run.completed:
                 write_metrics(run.path, self.rows[r], self.data.names)
             run.commit(
                 round,
                 [release for release, _ in released[r]],
-                clean={release.client: clean for release, clean in released[r]},
+                hidden={release.client: hidden for release, hidden in released[r]},
                 state=self._state(r),
             )
 
@@ -213,12 +224,13 @@ class _Batch:
 
     def _stacked(self) -> dict[str, dict[str, Tensor]]:
         """Return every tensor with a client axis, by what it is."""
-        memory = self.optimizer
+        optimizer = self.optimizer
         return {
             "params": self.params,
-            "first": memory.first,
-            "second": memory.second,
-            "steps": {"all": memory.steps},
+            "first": optimizer.first,
+            "second": optimizer.second,
+            "steps": {"all": optimizer.steps},
+            "rule": self.memory,
         }
 
     def _load(self, round: int) -> None:
@@ -244,11 +256,11 @@ class _Batch:
 
 def _one_release(
     mechanism: Mechanism, embeddings: Embeddings, client: Client, round: int
-) -> tuple[Release, np.ndarray]:
+) -> tuple[Release, Hidden]:
     generator = keyed(client.seed, Purpose.RELEASE, round=round, client=client.index)
-    payload, event = mechanism.privatize(embeddings, SeededNoise(generator))
-    clean, _ = mechanism.privatize(embeddings, NoNoise())
-    return Release(round=round, client=client.index, payload=payload, event=event), clean.vectors
+    sent = mechanism.privatize(embeddings, SeededNoise(generator))
+    release = Release(round=round, client=client.index, payload=sent.payload, event=sent.event)
+    return release, sent.hidden
 
 
 def _clients(plans: list[studies.Plan], data: studies.Encoded) -> list[Client]:

@@ -1,7 +1,7 @@
 """From a study to run directories: which runs there are, and which are trained together.
 
-Runs that agree in data, encoder, model, method and rounds share every tensor operation, so they are
-trained as one batch. Stacked arithmetic may differ in the last bits from one batch composition to another; a run
+Runs that agree in data, encoder, model, method, rounds and the defense's local rule share every tensor
+operation, so they are trained as one batch. Stacked arithmetic may differ in the last bits from one batch composition to another; a run
 therefore remembers its batch, and a resumed run is trained in the same one: same bytes after any kill.
 """
 
@@ -17,7 +17,10 @@ from privkit import canary
 from privkit.atomic import canonical_json
 from privkit.config import RunConfig, Study
 from privkit.data._split import Parts, divide
+from privkit.embeddings import Embeddings
+from privkit.errors import InputError
 from privkit.models._cache import features, sha256_of
+from privkit.noise import NoNoise
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records
 
@@ -97,16 +100,29 @@ def canaries(plan: Plan, data: Encoded) -> Records | None:
         count=wanted.count,
         dim=data.x[0].shape[1],
         norm=wanted.norm,
+        per_class=wanted.per_class,
         num_classes=data.num_classes,
         seed=plan.seed,
     )
 
 
 def refuse_impossible(plan: Plan, data: Encoded) -> None:
-    """Raise if a plan's split, canaries or noise cannot be had; nothing is written for it then."""
-    parts(plan, data)
+    """Raise if a plan's split, canaries or releases cannot be had; nothing is written for it then."""
+    split = parts(plan, data)
     canaries(plan, data)
-    plan.config.defense.mechanism(rounds=plan.config.rounds)
+    mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
+    if not plan.config.method.uploads:
+        return
+    for m, part in enumerate(split):
+        own = Embeddings(
+            vectors=data.x[m][part.members].astype(np.float64),
+            labels=data.y[m][part.members],
+            encoder=plan.config.model.encoder_depends_on,
+        )
+        try:
+            mechanism.privatize(own, NoNoise())
+        except InputError as error:
+            raise InputError(f"{plan.name}, client {data.names[m]}: {error}") from None
 
 
 def info(plan: Plan, data: Encoded) -> RunInfo:
@@ -197,4 +213,6 @@ def _alike(one: Plan, other: Plan) -> bool:
 def _shared(config: RunConfig) -> str:
     """Return what must be equal for two runs to be trained as one batch."""
     settings = config.settings()
-    return canonical_json({key: settings[key] for key in ("data", "encoder", "model", "method", "rounds")})
+    shared = {key: settings[key] for key in ("data", "encoder", "model", "method", "rounds")}
+    rule = config.defense.local
+    return canonical_json({**shared, "rule": [type(rule).__name__, rule.model_dump(mode="json")]})

@@ -1,0 +1,30 @@
+"""Distance to the released prototype of the candidate's class: a published baseline."""
+
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float64
+
+from attacks._base import AbstractAttack, ThreatModel
+from attacks.membership._groups import released
+from privkit.transcript import Records, ServerView
+
+
+class Distance(AbstractAttack):
+    """Minus the mean over rounds of the Euclidean distance of a candidate to its class's prototype.
+
+    A weak attack: candidates far from the class's centre look like non-members whatever was released.
+    """
+
+    citation: ClassVar[str] = "vpdr"
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        who="honest-but-curious server", knows=("the public encoder",), tier="public"
+    )
+
+    def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
+        scores = np.zeros(len(candidates))
+        for rows, prototypes_Td in released(view, candidates):
+            z_Nd = candidates.vectors[rows].astype(np.float64)
+            squared_NT = ((z_Nd[:, None] - prototypes_Td[None]) ** 2).sum(2)
+            scores[rows] = -np.sqrt(squared_NT).mean(1)
+        return scores

@@ -1,0 +1,146 @@
+"""VPP: coordinates in two groups, each clipped to its own ball, with less noise on the informative one.
+
+Replacing one record of a class by another of the same class moves group g of that class's mean by at most
+``2 R_g / n_c``, in both groups at once, and no other mean. Noise of ``sigma_g 2 R_g / n_c`` on each group is
+then one Gaussian mechanism with ``1/sigma_ref^2 = sum_g 1/sigma_g^2``, whatever partition was used, as long
+as it was fixed before the noise was drawn; a partition that looked at records costs its own part.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field, field_serializer, field_validator
+
+from accountant.contract import Contract, Counts, DependsOn, Relation
+from accountant.events import Composed, Event, GroupGaussian
+from accountant.gaussian import sigma_from_epsilon
+from accountant.groupwise import Allocation
+from accountant.vpp import SplitCalibration, sigma_ref
+from privkit import plug
+from privkit.clip import clip_groups
+from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
+from privkit.defenses._means import class_means, refuse_single_records
+from privkit.embeddings import Embeddings
+from privkit.noise import Noise
+from privkit.partitions._base import AbstractPartition
+from privkit.partitions.laplace import Laplace
+from privkit.release import Prototypes
+from privkit.truth import Hidden
+
+
+class Vpp(AbstractReleaseDefense):
+    """Variance-adaptive prototype perturbation (VPDR, Section 4.2).
+
+    The paper leaves its noise constant open and splits epsilon linearly; ``calibration`` says what is done.
+    """
+
+    citation: ClassVar[str] = "vpdr"
+
+    epsilon: float = Field(gt=0, description="privacy loss promised for the whole run, in nats")
+    delta: float = Field(default=1e-5, gt=0, lt=1, description="probability that the promise fails")
+    clip_norm: float = Field(default=1.0, gt=0, description="R, largest l2 norm of one record's embedding")
+    rho: float = Field(
+        default=0.2, gt=0, le=0.5, description="share of coordinates in the informative group, at most a half"
+    )
+    partition: AbstractPartition = Field(
+        default_factory=Laplace, description="who chooses the informative group, and at what cost"
+    )
+    calibration: SplitCalibration = Field(
+        default=SplitCalibration.JOINT,
+        description="how noise is found that keeps selection and release in epsilon",
+    )
+    smallest_class: int = Field(
+        default=2,
+        ge=1,
+        description="fewest records that a class may be released with; 1 allows single records",
+    )
+    hyperparameters: DependsOn = Field(
+        default=DependsOn.PUBLIC, description="what R, rho, epsilon and the rounds were chosen from"
+    )
+
+    @field_validator("partition", mode="before")
+    @classmethod
+    def _built(cls, value: Any) -> Any:
+        return value if isinstance(value, AbstractPartition) else plug.build("privkit.partitions", value)
+
+    @field_serializer("partition")
+    def _plain(self, partition: AbstractPartition) -> dict[str, Any]:
+        return partition.settings()
+
+    @property
+    def promise(self) -> Promise | None:
+        return Promise(self.epsilon, self.delta) if self.partition.private else None
+
+    def mechanism(self, *, rounds: int) -> "GroupwiseMeans":
+        return GroupwiseMeans(
+            noise_multiplier=self._sigma_ref(rounds),
+            clip_norm=self.clip_norm,
+            rho=self.rho,
+            partition=self.partition,
+            selection_epsilon=self.partition.share * self.epsilon / rounds,
+            hyperparameters=self.hyperparameters,
+            smallest_class=self.smallest_class,
+        )
+
+    def _sigma_ref(self, rounds: int) -> float:
+        budget = {"epsilon": self.epsilon, "delta": self.delta, "rounds": rounds}
+        if not self.partition.share:
+            return sigma_from_epsilon(**budget)
+        return sigma_ref(self.calibration, **budget, split=self.partition.share)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupwiseMeans:
+    """Class means of groupwise clipped records, with Gaussian noise that differs by group.
+
+    Attributes:
+        noise_multiplier: sigma_ref, that of the equivalent single Gaussian; no unit.
+        clip_norm: R.
+        rho: share of coordinates in the informative group.
+        partition: who chooses that group.
+        selection_epsilon: what one choice may spend, in nats.
+        hyperparameters: what all of these were chosen from.
+        smallest_class: fewest records that a class may be released with.
+    """
+
+    noise_multiplier: float
+    clip_norm: float
+    rho: float
+    partition: AbstractPartition
+    selection_epsilon: float
+    hyperparameters: DependsOn
+    smallest_class: int = 2
+
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
+        groups = Allocation.of(dim=embeddings.vectors.shape[1], rho=self.rho)
+        chosen = self.partition.choose(
+            embeddings, size=groups.sizes[0], epsilon=self.selection_epsilon, noise=noise
+        )
+        group_d = np.where(chosen.informative, 0, 1)
+        norms, sigmas = groups.clip_norms(self.clip_norm), groups.multipliers(self.noise_multiplier)
+        means = class_means(embeddings.with_vectors(clip_groups(embeddings.vectors, group_d, norms=norms)))
+        refuse_single_records(means, least=self.smallest_class)
+        std_d = np.multiply(sigmas, norms)[group_d] * 2.0
+        noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]
+        payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
+        release = GroupGaussian(noise_multipliers=sigmas, sizes=groups.sizes, clip_norms=norms)
+        event = _composed([chosen.cost, release], self._contract(embeddings))
+        return Privatized(payload, event, Hidden(means.vectors, group_d))
+
+    def _contract(self, embeddings: Embeddings) -> Contract:
+        return Contract(
+            relation=Relation.REPLACE_SAME_LABEL,
+            clip_norm=self.clip_norm,
+            encoder=embeddings.encoder,
+            assignment=DependsOn.PUBLIC,
+            counts=Counts.PUBLIC,
+            hyperparameters=self.hyperparameters,
+            fresh_noise=True,
+        )
+
+
+def _composed(parts: list[Any], contract: Contract) -> Event:
+    """Return the parts that cost something as one event, under one contract."""
+    found = tuple(replace(part, contract=contract) for part in parts if part is not None)
+    return found[0] if len(found) == 1 else Composed(events=found)

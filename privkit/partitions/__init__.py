@@ -1,0 +1,1 @@
+"""privkit's ways to split coordinates into an informative group and the rest: one file each."""
