@@ -1,27 +1,39 @@
-"""Write an audit down: Markdown, CSV and JSON, each whole or not at all."""
+"""Write an audit down: HTML, Markdown, CSV, LaTeX and JSON, each whole or not at all."""
 
 import math
 from pathlib import Path
 from typing import Any
 
-from accountant.assumptions import ASSUMPTIONS
+from accountant.assumptions import ASSUMPTIONS, Assumption
 from accountant.bound import Bound
 from privkit import atomic
-from reports import audit_table
+from reports import audit_table, findings_file, page_tables
 from reports.findings import Findings, Verdict
+from reports.table import Table, finite
 
 SCHEMA = 1
 
 
 def write(findings: Findings, folder: Path) -> Path:
-    """Write every format into a folder, and return the one for people."""
-    cells, attacks = audit_table.cells(findings), audit_table.attacks(findings)
-    _text(folder / "cells.csv", cells.csv())
-    _text(folder / "attacks.csv", attacks.csv())
+    """Write every format into a folder, and return the page for people."""
+    from reports import page
+
+    findings_file.write(folder / findings_file.NAME, findings)
+    for name, table in tables(findings).items():
+        _text(folder / f"{name}.csv", table.csv())
+        _text(folder / f"{name}.tex", table.latex() + "\n")
     atomic.write_json(folder / "audit.json", document(findings))
     atomic.write_json(folder / "claims.json", claims(findings))
     _text(folder / "audit.md", markdown(findings))
-    return folder / "audit.md"
+    _text(folder / "report.html", page.html(findings))
+    return folder / "report.html"
+
+
+def tables(findings: Findings) -> dict[str, Table]:
+    """Return the tables that are written apart; the one of inversions only if there were any."""
+    found = {"cells": audit_table.cells(findings), "attacks": audit_table.attacks(findings)}
+    inversions = page_tables.inversions(findings)
+    return found | ({"inversions": inversions} if inversions.rows else {})
 
 
 def claims(findings: Findings) -> dict[str, object]:
@@ -40,8 +52,9 @@ def document(findings: Findings) -> dict[str, object]:
         "tests": findings.tests,
         "adjusted_p": findings.adjusted_p,
         "failed_attacks": list(findings.failed),
-        "cells": audit_table.finite(audit_table.cells(findings).records()),
-        "attacks": audit_table.finite(audit_table.attacks(findings).records()),
+        "cells": finite(audit_table.cells(findings).records()),
+        "attacks": finite(audit_table.attacks(findings).records()),
+        "inversions": finite(page_tables.inversions(findings).records()),
         "claims": claims(findings),
         "provenance": findings.provenance,
     }
@@ -67,6 +80,7 @@ def markdown(findings: Findings) -> str:
         "",
         audit_table.attacks(findings).markdown(),
         "",
+        *_inversions(findings),
         *(line for note in notes(findings) for line in (note, "")),
         "## What was run",
         "",
@@ -77,6 +91,11 @@ def markdown(findings: Findings) -> str:
         *assumptions(findings),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _inversions(findings: Findings) -> list[str]:
+    table = page_tables.inversions(findings)
+    return ["## Inversion", "", table.markdown(), ""] if table.rows else []
 
 
 def tally(findings: Findings) -> str:
@@ -117,10 +136,11 @@ def settings(findings: Findings) -> list[str]:
     """Return what was run, one line per cell."""
     runs = findings.provenance["runs"]
     assert isinstance(runs, dict)
-    return [f"- {cell}: {_setting(run['config'], run['seeds'])}." for cell, run in runs.items()]
+    return [f"- {cell}: {setting(run['config'], run['seeds'])}." for cell, run in runs.items()]
 
 
-def _setting(config: dict[str, Any], seeds: list[int | None]) -> str:
+def setting(config: dict[str, Any], seeds: list[int | None]) -> str:
+    """Return one configuration in one line."""
     count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
     if not config:
         return f"recorded by other code, {count}"
@@ -142,8 +162,13 @@ def _named(section: Any) -> str:
 
 def assumptions(findings: Findings) -> list[str]:
     """Return every assumption that some claim rests on, one line each."""
-    needed = {name for c in findings.cells if c.promised for name in c.promised.claim.needs}
-    return [f"- {a.id}: {a.statement}." for a in ASSUMPTIONS if a.id in needed]
+    return [f"- {a.id}: {a.statement}." for a in needed(findings)]
+
+
+def needed(findings: Findings) -> list[Assumption]:
+    """Return every assumption that some claim rests on."""
+    names = {name for c in findings.cells if c.promised for name in c.promised.claim.needs}
+    return [a for a in ASSUMPTIONS if a.id in names]
 
 
 def _text(path: Path, text: str) -> None:

@@ -12,20 +12,14 @@ PROMISED_AND_COST = (
     Column(key="cell", title="cell"),
     Column(key="verdict", title="verdict"),
     Column(key="epsilon_stated", title="ε promised", show=numbers.epsilon, right=True, wide=True),
-    Column(key="epsilon_text", title="ε spent", right=True),
-    Column(key="delta", title="δ", show=lambda v: "n/a" if v is None else f"{v:g}", right=True, wide=True),
+    Column(key="epsilon_text", title="ε spent", right=True, sort="epsilon"),
+    Column(key="delta", title="δ", show=numbers.delta, right=True, wide=True),
     Column(key="noise_ratio", title="noise / claimed", show=numbers.rate, right=True),
     Column(key="accuracy", title="accuracy", show=numbers.rate, right=True),
     Column(key="accuracy_std", title="std over seeds", show=numbers.rate, right=True, wide=True),
     Column(key="against_local", title="vs local", show=numbers.signed, right=True),
     Column(key="bytes_per_round", title="sent / round", show=numbers.size, right=True, wide=True),
-    Column(
-        key="seconds",
-        title="s / run",
-        show=lambda v: "n/a" if v is None else f"{v:.1f}",
-        right=True,
-        wide=True,
-    ),
+    Column(key="seconds", title="s / run", show=numbers.seconds, right=True, wide=True),
 )
 
 
@@ -83,18 +77,13 @@ def _cell_row(cell: CellFindings) -> dict[str, Any]:
 ATTACKS = (
     Column(key="cell", title="cell"),
     Column(key="attack", title="attack"),
-    Column(key="auc_text", title="AUC [95 %]", right=True),
+    Column(key="auc_text", title="AUC [95 %]", right=True, sort="auc"),
     Column(key="auc_ceiling", title="AUC ceiling", show=numbers.rate_or_blank, right=True),
-    Column(key="tpr_text", title="TPR at 1 % FPR [95 %]", right=True, wide=True),
+    Column(key="auc_one_round", title="AUC, one round", show=numbers.rate_or_blank, right=True, wide=True),
+    Column(key="tpr_text", title="TPR at 1 % FPR [95 %]", right=True, wide=True, sort="tpr"),
     Column(key="tpr_null", title="no skill", show=numbers.rate, right=True, wide=True),
-    Column(
-        key="tpr_ceiling",
-        title="TPR ceiling",
-        show=numbers.rate_or_blank,
-        right=True,
-        wide=True,
-    ),
-    Column(key="fp_text", title="FP/N", right=True, wide=True),
+    Column(key="tpr_ceiling", title="TPR ceiling", show=numbers.rate_or_blank, right=True, wide=True),
+    Column(key="fp_text", title="FP/N", right=True, wide=True, sort="fp"),
     Column(
         key="epsilon_low",
         title="ε ≥ (95 %)",
@@ -120,6 +109,7 @@ _NUMBERS: dict[str, Callable[[Taken], Any]] = {
     "auc_interval": lambda t: t.auc and t.auc.kind,
     "auc_null": lambda t: t.auc and t.auc.null,
     "auc_ceiling": lambda t: t.auc_ceiling,
+    "auc_one_round": lambda t: _mean(t.by_round),
     "auc_macro": lambda t: t.macro_auc,
     "auc_seed_std": lambda t: t.auc_by_seed and t.auc_by_seed.std,
     "seeds": lambda t: t.auc_by_seed and t.auc_by_seed.n,
@@ -150,6 +140,12 @@ _NUMBERS: dict[str, Callable[[Taken], Any]] = {
 _SHOWN = {column.key for column in ATTACKS}
 
 
+def _mean(values: tuple[float | None, ...]) -> float | None:
+    """Return the mean of the values that there are."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
 def _attack_row(cell: CellFindings, found: Taken) -> dict[str, Any]:
     row: dict[str, Any] = {"cell": cell.name, "attack": found.attack}
     row |= {key: get(found) for key, get in _NUMBERS.items()}
@@ -157,12 +153,3 @@ def _attack_row(cell: CellFindings, found: Taken) -> dict[str, Any]:
     row["tpr_text"] = numbers.interval(row["tpr"], row["tpr_low"], row["tpr_high"])
     row["fp_text"] = "n/a" if row["fp"] is None else f"{row['fp']}/{row['n_non_members']}"
     return row
-
-
-def finite(value: Any) -> Any:
-    """Return a plain value that JSON can hold: an infinite number becomes ``None``."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: finite(part) for key, part in value.items()}
-    return [finite(part) for part in value] if isinstance(value, list | tuple) else value

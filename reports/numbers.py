@@ -77,3 +77,39 @@ def size(value: float | None) -> str:
         if value >= factor:
             return f"{value / factor:.1f} {unit}"
     return f"{value:.0f} B"
+
+
+def delta(value: float | None) -> str:
+    """Return a probability of failure.
+
+    >>> delta(1e-5), delta(None)
+    ('1e-05', 'n/a')
+    """
+    return "n/a" if value is None else f"{value:g}"
+
+
+def count(value: int | None) -> str:
+    """Return a whole number.
+
+    >>> count(1200), count(None)
+    ('1,200', 'n/a')
+    """
+    return "n/a" if value is None else f"{value:,}"
+
+
+def rounded(value: float | None) -> str:
+    """Return a number of any size with three digits.
+
+    >>> rounded(0.12345), rounded(123.45), rounded(None)
+    ('0.123', '123', 'n/a')
+    """
+    return "n/a" if value is None else f"{value:.3g}"
+
+
+def seconds(value: float | None) -> str:
+    """Return a time.
+
+    >>> seconds(0.512), seconds(None)
+    ('0.5', 'n/a')
+    """
+    return "n/a" if value is None else f"{value:.1f}"

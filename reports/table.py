@@ -1,10 +1,16 @@
-"""A table as a value, and its text in the formats people paste: Markdown, CSV, JSON."""
+"""A table as a value, and its text in the formats people paste: Markdown, CSV, LaTeX, JSON."""
 
 import csv
 import io
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from reports import latex
+
+SCHEMA = 1
 
 
 def _text(value: Any) -> str:
@@ -21,6 +27,7 @@ class Column:
         show: turns the value into text; machine formats keep the value itself.
         right: whether it is set flush right.
         wide: whether a narrow terminal may leave it out.
+        sort: key of the value that a reader's sorting goes by, where it is not ``key``.
     """
 
     key: str
@@ -28,6 +35,7 @@ class Column:
     show: Callable[[Any], str] = _text
     right: bool = False
     wide: bool = False
+    sort: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +80,19 @@ class Table:
             writer.writerow(["" if row.get(key) is None else row[key] for key in keys])
         return text.getvalue()
 
+    def latex(self) -> str:
+        """Return the table in LaTeX, for the package booktabs; whatever a text holds is escaped."""
+        return latex.tabular(
+            [column.title for column in self.columns],
+            [self.cells(row) for row in self.rows],
+            right=[column.right for column in self.columns],
+        )
+
+    def json(self) -> str:
+        """Return the table as JSON with every value at full precision; what is not finite is null."""
+        content = {"schema": SCHEMA, "columns": self.keys(), "rows": finite(self.records())}
+        return json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1)
+
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as plain values, every key in each."""
         return [{key: row.get(key) for key in self.keys()} for row in self.rows]
@@ -79,3 +100,12 @@ class Table:
     def keys(self) -> list[str]:
         """Return every key, printed ones first."""
         return [*(column.key for column in self.columns), *self.extra]
+
+
+def finite(value: Any) -> Any:
+    """Return a plain value that JSON can hold: an infinite number becomes ``None``."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    return [finite(part) for part in value] if isinstance(value, list | tuple) else value

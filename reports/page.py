@@ -1,0 +1,55 @@
+"""An audit as one HTML file: verdict first, every figure inline, nothing fetched from anywhere."""
+
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from reports import audit_files, audit_table, page_parts, page_tables
+from reports.figures import accuracy, learning, spending
+from reports.findings import Findings, Verdict
+
+_MEANING = {
+    Verdict.OK: "Nothing that was tried beats the proof, and what was tried could have seen a fault.",
+    Verdict.VIOLATION: "What left the clients is not what was claimed.",
+    Verdict.INCONCLUSIVE: "Nothing that was tried beats the proof, but too little was tried to say that it holds.",
+    Verdict.NOT_COVERED: "The assumptions of a claim do not hold for some of these runs: their ε is no promise.",
+}
+
+
+def html(findings: Findings) -> str:
+    """Return the page; equal findings give equal bytes."""
+    shared = learning.limits(findings)
+    return _template().render(
+        findings=findings,
+        meaning=_MEANING[findings.verdict],
+        tally=audit_files.tally(findings),
+        scopes=page_parts.scopes(findings),
+        attackers=page_parts.attackers(findings),
+        promised=page_tables.promised(findings),
+        attacks=audit_table.attacks(findings),
+        cell_figures=page_parts.cell_figures(findings),
+        inversions=page_tables.inversions(findings),
+        pictures=page_parts.pictures(findings),
+        cost=page_tables.cost(findings),
+        accuracy=accuracy.accuracy(findings.cells),
+        learning=page_parts.by_cell(findings, lambda cell: learning.learning(cell, accuracy=shared)),
+        spending=page_parts.by_cell(findings, spending.spending),
+        broken=page_tables.broken(findings),
+        needed=audit_files.needed(findings),
+        notes=audit_files.notes(findings),
+        provenance=page_parts.provenance(findings),
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("page.html.j2")

@@ -1,0 +1,125 @@
+"""The tables of the page, one for each question."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from accountant.assumptions import ASSUMPTIONS
+from reports import audit_table, numbers
+from reports.findings import CellFindings, Findings, Inversion
+from reports.table import Column, Table
+
+_STATEMENTS = {a.id: a.statement for a in ASSUMPTIONS}
+
+
+def _number(key: str, title: str, **changes: Any) -> Column:
+    return Column(**{"key": key, "title": title, "show": numbers.rate, "right": True} | changes)
+
+
+def promised(findings: Findings) -> Table:
+    """Return one row per cell: what was promised, for whom, and what of it holds."""
+    return Table(
+        columns=(
+            Column(key="cell", title="cell"),
+            _number("epsilon_stated", "ε promised", show=numbers.epsilon),
+            _number("epsilon_text", "ε spent", show=str, sort="epsilon"),
+            _number("delta", "δ", show=numbers.delta),
+            Column(key="relation", title="neighbours"),
+            Column(key="unit", title="unit"),
+            Column(key="method", title="method"),
+            Column(key="bound", title="bound"),
+            _number("releases", "releases", show=numbers.count),
+            _number("noise_ratio", "noise / claimed"),
+            Column(key="broken", title="broken assumptions"),
+        ),
+        rows=[
+            {**row, "broken": _broken(cell)}
+            for cell, row in zip(findings.cells, audit_table.cells(findings).rows, strict=True)
+        ],
+    )
+
+
+def _broken(cell: CellFindings) -> str:
+    if cell.promised is None:
+        return "none: nothing was released"
+    claim = cell.promised.claim
+    reasons = [f"{id}: {reason}" for id, reason in claim.broken]
+    return "; ".join(reasons) or claim.unbounded or "none"
+
+
+def cost(findings: Findings) -> Table:
+    """Return one row per cell: accuracy, with its spread and per domain, bytes and time."""
+    domains = list(dict.fromkeys(name for cell in findings.cells for name in cell.cost.by_domain))
+    rows = audit_table.cells(findings).rows
+    return Table(
+        columns=(
+            Column(key="cell", title="cell"),
+            _number("accuracy", "accuracy"),
+            _number("accuracy_std", "std over seeds"),
+            _number("seeds", "seeds", show=numbers.count),
+            _number("against_local", "vs local", show=numbers.signed),
+            *(_number(f"domain {name}", name) for name in domains),
+            _number("bytes_per_round", "sent / round", show=numbers.size),
+            _number("seconds", "s / run", show=numbers.seconds),
+        ),
+        rows=[
+            {**row, **{f"domain {name}": value for name, value in cell.cost.by_domain.items()}}
+            for cell, row in zip(findings.cells, rows, strict=True)
+        ],
+    )
+
+
+INVERSIONS = (
+    Column(key="cell", title="cell"),
+    Column(key="attack", title="attack"),
+    Column(key="tier", title="knows"),
+    _number("cosine", "cosine"),
+    _number("cosine_random", "floor: random direction"),
+    _number("cosine_between", "floor: other classes"),
+    _number("centred", "centred cosine"),
+    _number("cosine_released", "to what was released"),
+    _number("cffd", "cFFD", show=numbers.rounded),
+    _number("cffd_random", "floor: random direction", show=numbers.rounded),
+    _number("cffd_least", "least possible", show=numbers.rounded),
+    _number("top1_text", "Top-1 [95 %]", show=str, sort="top1"),
+    _number("top1_null", "no skill"),
+    _number("top1_undone", "no attack made"),
+)
+
+
+def inversions(findings: Findings) -> Table:
+    """Return one row per cell and inversion: the three published measures, each beside its floor."""
+    rows = [_inversion(cell, found) for cell in findings.cells for found in cell.inversions]
+    extra = ("targets", "seeds", "who", "target", "budget", "top1", "top1_low", "top1_high", "reason")
+    return Table(columns=INVERSIONS, rows=rows, extra=extra)
+
+
+def _inversion(cell: CellFindings, found: Inversion) -> Mapping[str, Any]:
+    row: dict[str, Any] = {"cell": cell.name, "targets": len(found.rebuilt)}
+    names = {c.key for c in INVERSIONS} | {"seeds", "who", "target", "budget", "reason"}
+    row |= {name: value for name, value in vars(found).items() if name in names}
+    top1 = found.top1
+    row |= {
+        "top1": top1 and top1.value,
+        "top1_low": top1 and top1.low,
+        "top1_high": top1 and top1.high,
+        "top1_null": top1 and top1.null,
+    }
+    return row | {"top1_text": numbers.interval(row["top1"], row["top1_low"], row["top1_high"])}
+
+
+def broken(findings: Findings) -> Table:
+    """Return one row per cell and assumption that it breaks, with what the assumption says."""
+    return Table(
+        columns=(
+            Column(key="cell", title="cell"),
+            Column(key="id", title="assumption"),
+            Column(key="reason", title="why it is broken"),
+            Column(key="statement", title="what must hold"),
+        ),
+        rows=[
+            {"cell": cell.name, "id": id, "reason": reason, "statement": _STATEMENTS.get(id)}
+            for cell in findings.cells
+            if cell.promised
+            for id, reason in cell.promised.claim.broken
+        ],
+    )

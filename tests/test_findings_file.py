@@ -1,0 +1,84 @@
+"""Findings on disk come back equal; any other file is refused in one sentence."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from accountant.contract import DependsOn
+from privkit.errors import InputError
+from reports import findings_file
+from reports.findings import Line, Promised, Spending
+from tests import made
+
+numbers = st.floats(allow_nan=False)
+
+
+def test_what_is_written_is_read_back_equal(tmp_path: Path) -> None:
+    findings = made.findings()
+    findings_file.write(tmp_path / "findings.json", findings)
+    found = findings_file.read(tmp_path / "findings.json")
+    assert found == findings
+    assert list(found.adjusted_p) == list(findings.adjusted_p)
+    assert list(found.cells[0].cost.by_domain) == list(findings.cells[0].cost.by_domain)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    epsilon=numbers,
+    rates=st.lists(numbers, max_size=5),
+    certified=st.lists(st.none() | numbers, max_size=5),
+    names=st.lists(st.text(), max_size=3, unique=True),
+)
+def test_any_number_and_any_text_is_read_back_equal(tmp_path: Path, epsilon, rates, certified, names) -> None:
+    cell = made.silent("<script>alert('ε')</script>")
+    changed = replace(
+        cell,
+        promised=Promised(
+            stated=epsilon, claim=replace(made.claimed(None, DependsOn.PUBLIC), epsilon=epsilon)
+        ),
+        ceiling=Line(fpr=tuple(rates), tpr=tuple(rates)),
+        spending=Spending(spent=tuple(rates), certified=tuple(certified)),
+        cost=replace(cell.cost, by_domain=dict.fromkeys(names, epsilon)),
+    )
+    findings = made.findings(cells=(changed,))
+    findings_file.write(tmp_path / "findings.json", findings)
+    assert findings_file.read(tmp_path / "findings.json") == findings
+
+
+def test_the_file_is_json_without_bare_infinities(tmp_path: Path) -> None:
+    path = tmp_path / "findings.json"
+    findings_file.write(path, made.findings())
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"schema": 99, "findings": {}}', "has schema 99; this version reads 1"),
+        ("[]", "has schema None"),
+        ('{"schema": 1', "not valid JSON"),
+        ('{"schema": 1}', "does not hold an audit's findings"),
+        ('{"schema": 1, "findings": {"cells": []}}', r"does not hold an audit's findings \(verdict\)"),
+    ],
+)
+def test_another_file_is_refused_in_one_sentence(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "findings.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=complaint) as refusal:
+        findings_file.read(path)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_folder_without_an_audit_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no audit; run `privkit audit --run"):
+        findings_file.of_run(tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        findings_file.of_run(tmp_path / "nowhere")
