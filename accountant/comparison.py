@@ -1,7 +1,7 @@
 """Every calibration of Gaussian noise in use, side by side, each held against the exact one."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -56,12 +56,55 @@ def calibrations(
     """
     check.positive(epsilon=epsilon)
     budget = {"epsilon": epsilon, "delta": delta, "rounds": rounds}
-    exact = sigma_from_epsilon(**budget)
-    methods = (*_METHODS, ("PLD, dp-accounting", _pld)) if with_pld else _METHODS
-    return tuple(_calibration(method, calibrate, exact, budget) for method, calibrate in methods)
+
+    def mu(sigma: float) -> float:
+        return mu_from_sigma(sigma=sigma, rounds=rounds)
+
+    return compare(
+        (*_METHODS, ("PLD, dp-accounting", sigma_by_pld)) if with_pld else _METHODS,
+        budget,
+        smallest=sigma_from_epsilon(**budget),
+        true_epsilon=lambda sigma: epsilon_from_mu(mu=mu(sigma), delta=delta),
+        true_delta=lambda sigma: delta_from_mu(epsilon=epsilon, mu=mu(sigma)),
+    )
 
 
-def _pld(*, epsilon: float, delta: float, rounds: int) -> float:
+def compare(
+    methods: Iterable[tuple[str, Callable[..., float]]],
+    budget: Mapping[str, Any],
+    *,
+    smallest: float,
+    true_epsilon: Callable[[float], float],
+    true_delta: Callable[[float], float],
+) -> tuple[Calibration, ...]:
+    """Hold the noise multiplier that each method asks for against the truth.
+
+    Args:
+        methods: names, and functions of the budget that return a noise multiplier or refuse by ValueError.
+        budget: their arguments; it names at least ``delta``.
+        smallest: the smallest noise multiplier that keeps the budget.
+        true_epsilon: what a noise multiplier really costs at the budget's delta.
+        true_delta: what it really costs at the budget's epsilon.
+    """
+
+    def judged(method: str, calibrate: Callable[..., float]) -> Calibration:
+        try:
+            sigma = calibrate(**budget)
+        except ValueError as error:
+            return Calibration(method=method, sigma=None, reason=str(error))
+        return Calibration(
+            method=method,
+            sigma=sigma,
+            excess_percent=100 * (sigma / smallest - 1),
+            true_epsilon=true_epsilon(sigma),
+            valid=true_delta(sigma) <= budget["delta"],
+        )
+
+    return tuple(judged(method, calibrate) for method, calibrate in methods)
+
+
+def sigma_by_pld(*, epsilon: float, delta: float, rounds: int) -> float:
+    """Return the noise multiplier by privacy loss distributions, loading dp-accounting only now."""
     from accountant import pld
 
     return pld.sigma_from_epsilon(epsilon=epsilon, delta=delta, rounds=rounds)
@@ -74,20 +117,3 @@ _METHODS: tuple[tuple[str, Callable[..., float]], ...] = (
     ("VPDR's formula, c1 = 1", paper.sigma_from_formula),
     ("VPDR's formula, c1 = sqrt 2", partial(paper.sigma_from_formula, c1=math.sqrt(2))),
 )
-
-
-def _calibration(
-    method: str, calibrate: Callable[..., float], exact: float, budget: dict[str, Any]
-) -> Calibration:
-    try:
-        sigma = calibrate(**budget)
-    except ValueError as error:
-        return Calibration(method=method, sigma=None, reason=str(error))
-    mu = mu_from_sigma(sigma=sigma, rounds=budget["rounds"])
-    return Calibration(
-        method=method,
-        sigma=sigma,
-        excess_percent=100 * (sigma / exact - 1),
-        true_epsilon=epsilon_from_mu(mu=mu, delta=budget["delta"]),
-        valid=delta_from_mu(epsilon=budget["epsilon"], mu=mu) <= budget["delta"],
-    )

@@ -9,10 +9,14 @@ from typer.testing import CliRunner
 
 from accountant.comparison import calibrations
 from accountant.gaussian import epsilon_from_mu, sigma_from_epsilon
+from accountant.groupwise import Allocation
+from accountant.vpp_comparison import vpp_calibrations
 from privkit.cli.calibrate import app
 
 SIGMA = 26.379549270874083  # epsilon 1, delta 1e-5, 50 rounds, to 17 digits
 BUDGET = ("--epsilon", "1", "--delta", "1e-5", "--rounds", "50")
+SIGMA_REF = 26.416335704678840  # of VPP for the same budget, r = 0.1
+VPP = (*BUDGET, "--dim", "512", "--rho", "0.1", "--split", "0.1")
 HEAVY = (
     "torch",
     "pandas",
@@ -118,6 +122,119 @@ def test_every_row_tells_the_truth_about_itself(epsilon: float, delta: float) ->
         assert row.excess_percent == pytest.approx(100 * (row.sigma / exact.sigma - 1))
 
 
+def test_vpp_json_holds_the_joint_sigma_and_all_that_a_run_needs() -> None:
+    found = json.loads(shell("vpp", *VPP, "--json").stdout)
+    assert SIGMA_REF <= found["sigma"] <= SIGMA_REF * (1 + 1e-8)
+    assert found["sigma_ref"] == found["sigma"]
+    allocation = Allocation.of(dim=512, rho=0.1)
+    assert (found["sigma_A"], found["sigma_B"]) == allocation.multipliers(found["sigma"])
+    assert (found["dim"], found["k"], found["rho"], found["split"]) == (512, 52, 0.1, 0.1)
+    assert (found["epsilon"], found["delta"], found["rounds"]) == (1.0, 1e-5, 50)
+    assert (tuple(found["kappas"]), tuple(found["weights"])) == (allocation.kappas, allocation.weights)
+    assert found["lambda_over_score_bound"] == pytest.approx(52_000, rel=1e-15)
+    assert found["lambda"] == pytest.approx(5_200, rel=1e-15)
+    assert (found["epsilon1"], found["epsilon2"]) == (0.1, 0.9)
+    assert found["epsilon_per_round_selection"] == 0.002
+    assert found["noise_vs_isotropic"] == pytest.approx({"A": 0.368, "B": 1.890, "energy": 3.222}, abs=1e-3)
+    assert (found["method"], found["bound"]) == ("joint", "upper bound")
+    assert found["relation"] == "replace one record, same label"
+    assert found["unit"] == "one record of one client"
+
+
+def test_vpp_json_says_that_the_selection_is_chance_and_what_each_method_wastes() -> None:
+    found = json.loads(shell("vpp", *VPP, "--json").stdout)
+    fidelity = found["fidelity"]
+    assert fidelity["chance"] == 52 / 512
+    assert 0 < fidelity["expected_overlap"] - fidelity["chance"] < 1e-5
+    assert fidelity["note"] == "at most 0.1016, by chance 0.1016: the private selection is a coin toss"
+    rows = {row["method"]: row for row in found["methods"]}
+    assert rows["joint"]["sigma_ref"] == found["sigma"]
+    assert rows["split, exact"]["excess_percent"] == pytest.approx(9.9, abs=0.05)
+    assert rows["split, RDP as VPDR coded it"]["true_epsilon"] == pytest.approx(0.66457, abs=1e-5)
+    assert all(row["note"] and row["valid"] for row in rows.values())
+    rows = json.loads(shell("vpp", *VPP, "--json", "--epsilon", "8").stdout)["methods"]
+    assert [row["method"] for row in rows if not row["valid"]] == ["split, formula, c1 = 1"]
+
+
+def test_the_score_bound_only_scales_lambda() -> None:
+    one, other = (json.loads(shell("vpp", *VPP, "--json", "--score-bound", h).stdout) for h in ("0.1", "0.5"))
+    assert other["lambda"] == pytest.approx(5 * one["lambda"], rel=1e-15)
+    for name in ("sigma", "lambda_over_score_bound", "fidelity", "noise_vs_isotropic"):
+        assert other[name] == one[name]
+
+
+def test_the_vpp_table_fits_eighty_columns_and_says_what_the_selection_is_worth() -> None:
+    words = (*VPP, "--epsilon", "8")
+    out = CliRunner().invoke(app, ["vpp", *words], env={"COLUMNS": "80"}).stdout
+    allocation = Allocation.of(dim=512, rho=0.1)
+    rows = vpp_calibrations(epsilon=8.0, delta=1e-5, rounds=50, split=0.1, allocation=allocation, scale=650.0)
+    for row in rows:
+        line = next(line for line in out.splitlines() if line.startswith(f" {row.reference.method} "))
+        assert f"{row.reference.sigma:.5g}" in line
+        assert len(line) <= 80
+        assert f"{row.reference.method}: {row.note}" in out
+    assert "selection: 52 of 512 coordinates, Laplace noise of scale 650\n" in out
+    assert (
+        "expected overlap with the true top-52: at most 0.1016, by chance 0.1016: "
+        "the private selection is a coin toss\n"
+    ) in out
+    assert "noise against isotropic with sigma_ref: 0.368 on A, 1.890 on B, 3.222 in energy\n" in out
+
+
+def test_a_selection_that_works_is_not_called_a_coin_toss() -> None:
+    words = ("--epsilon", "8000", "--delta", "1e-5", "--dim", "512", "--rho", "0.1", "--split", "0.1")
+    out = shell("vpp", *words).stdout
+    assert "coin toss" not in out
+    assert "of the way to the true set" in out
+
+
+def test_a_vpp_method_without_an_answer_says_why() -> None:
+    out = shell("vpp", *VPP, "--epsilon", "0.02").stdout
+    assert "n/a" in out
+    assert "split, RDP as VPDR coded it: epsilon=0.018" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--split", "0"), "split=0.0 must lie strictly between 0 and 1."),
+        (("--split", "1"), "split=1.0 must lie strictly between 0 and 1."),
+        (("--split", "nan"), "split is NaN; give a number."),
+        (
+            ("--rho", "0.1", "--dim", "5"),
+            "rho=0.1 of dim=5 is less than one coordinate; raise rho to at least 0.2.",
+        ),
+        (
+            ("--rho", "0.5", "--dim", "1"),
+            "dim=1 leaves no coordinate for one of the two groups; use at least 2.",
+        ),
+        (("--score-bound", "0"), "score_bound=0.0 must be finite and above 0."),
+        (("--score-bound", "inf"), "score_bound=inf must be finite and above 0."),
+        (("--epsilon", "0"), "epsilon=0.0 must be finite and above 0."),
+        (("--epsilon", "nan"), "epsilon is NaN; give a number."),
+        (("--delta", "0"), "delta=0.0 must lie strictly between 0 and 1."),
+        (("--rounds", "0"), "rounds=0 must be a whole number of at least 1."),
+        (("--rho", "nan"), "rho is NaN; give a number."),
+    ],
+)
+def test_bad_vpp_input_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    found = shell("vpp", *VPP, *words)
+    assert isinstance(found.exception, ValueError)
+    assert str(found.exception) == sentence
+
+
+def test_more_than_half_of_the_coordinates_is_refused_with_the_reason() -> None:
+    found = shell("vpp", *VPP, "--rho", "0.51")
+    assert "rho=0.51 must lie in (0, 0.5]" in str(found.exception)
+
+
+def test_bad_vpp_input_ends_with_code_two() -> None:
+    words = [sys.executable, "-m", "privkit", "calibrate", "vpp", *VPP, "--split", "1"]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == "privkit: split=1.0 must lie strictly between 0 and 1.\n"
+
+
 @pytest.mark.parametrize(
     ("code", "forbidden"),
     [
@@ -127,6 +244,12 @@ def test_every_row_tells_the_truth_about_itself(epsilon: float, delta: float) ->
             "from typer.testing import CliRunner;"
             "assert CliRunner().invoke(c.app, 'igpp --epsilon 1 --delta 1e-5'.split()).exit_code == 0",
             (*HEAVY, "scipy"),
+        ),
+        (
+            "import privkit.cli.calibrate as c;"
+            "from typer.testing import CliRunner;"
+            f"assert CliRunner().invoke(c.app, ['vpp', *{VPP!r}]).exit_code == 0",
+            tuple(name for name in HEAVY if name != "numpy"),
         ),
     ],
 )

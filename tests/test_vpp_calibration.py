@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant import gaussian, joint, paper, rdp, sequential
+from accountant.groupwise import Allocation
+from accountant.selection import scale
 from accountant.vpp import SplitCalibration, after_selection, sigma_joint, sigma_ref, sigma_zcdp
+from accountant.vpp_comparison import VppCalibration, vpp_calibrations
 
 CODED = partial(rdp.sigma_classic, orders=rdp.VPDR_ORDERS)
 DELTA = 1e-5
@@ -172,3 +175,109 @@ def test_a_split_that_is_none_is_refused(bad: float) -> None:
     for calibrate in (sigma_zcdp, after_selection(gaussian.sigma_from_epsilon)):
         with pytest.raises(ValueError, match="split"):
             calibrate(**budget)
+
+
+def test_what_the_split_reserves_for_the_selection_is_thrown_away() -> None:
+    # With delta above 0, noise on all 512 scores together costs far less than a tenth of epsilon = 1.
+    noise = scale(k=52, score_bound=1.0, epsilon_total=0.1, rounds=50)
+    once = gaussian.mu_from_pure_epsilon(epsilon=1 / noise)
+    selecting = math.sqrt(50 * 512) * once
+    assert gaussian.epsilon_from_mu(mu=selecting, delta=DELTA) == pytest.approx(0.0093, abs=6e-5)
+    sigma = sigma_ref(SplitCalibration.SPLIT, epsilon=1.0, delta=DELTA, rounds=50, split=0.1)
+    both = math.hypot(selecting, gaussian.mu_from_sigma(sigma=sigma, rounds=50))
+    assert gaussian.epsilon_from_mu(mu=both, delta=DELTA) == pytest.approx(0.9001, abs=6e-5)
+
+
+def rows(*, epsilon: float = 1.0, delta: float = DELTA, rounds: int = 50) -> dict[str, VppCalibration]:
+    found = vpp_calibrations(
+        epsilon=epsilon,
+        delta=delta,
+        rounds=rounds,
+        split=0.1,
+        allocation=Allocation.of(dim=512, rho=0.1),
+        scale=5200.0,
+    )
+    return {row.reference.method: row for row in found}
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 20.0, 1e5])
+@pytest.mark.parametrize("delta", [1e-300, 1e-5, 0.4])
+def test_every_row_tells_the_truth_about_itself(epsilon: float, delta: float) -> None:
+    found = rows(epsilon=epsilon, delta=delta, rounds=7)
+    least = found["joint"].reference.sigma
+    assert least is not None
+    assert found["joint"].reference.valid
+    pure = {0.1 * epsilon / 7: 7}
+    for row in found.values():
+        reference = row.reference
+        assert row.scale == 5200.0
+        if reference.sigma is None:
+            assert (row.multipliers, row.note) == (None, reference.reason)
+            continue
+        assert row.multipliers is not None
+        assert math.hypot(*(1 / sigma for sigma in row.multipliers)) == pytest.approx(1 / reference.sigma)
+        assert reference.true_epsilon == joint.epsilon(delta=delta, mu=7**0.5 / reference.sigma, pure=pure)
+        assert reference.excess_percent == pytest.approx(100 * (reference.sigma / least - 1))
+        assert reference.valid == (reference.sigma >= least * (1 - 1e-9))
+        assert row.note.startswith("breaks the budget") == (not reference.valid)
+
+
+def test_notes_say_what_each_method_wastes_or_breaks() -> None:
+    found = rows()
+    assert (
+        found["split, exact"].note == "9.9 % more noise than needed: adds the selection's loss to the noise's"
+    )
+    assert found["split, RDP as VPDR coded it"].reference.true_epsilon == pytest.approx(0.66457, abs=1e-5)
+    assert found["split, RDP as VPDR coded it"].note.startswith("45.5 % more noise than needed: adds")
+    assert found["split, RDP best conversion"].note.endswith("and accounts by Renyi divergence")
+    assert (
+        found["joint RDP"].note == "8.5 % more noise than needed: accounts jointly, but by Renyi divergence"
+    )
+    assert found["split, formula, c1 = 1"].note.startswith("0.9 % more noise than needed here")
+    alone = rows(epsilon=8.0)["split, formula, c1 = 1"]
+    assert alone.note == "breaks the budget: the noise alone really costs epsilon 10.76"
+
+
+def test_noise_that_just_fits_without_a_selection_breaks_with_one() -> None:
+    # The formula at 0.9 * 1.115 gives the Gaussian part a little more than 1.115, and too little for both.
+    found = rows(epsilon=1.115)["split, formula, c1 = 1"]
+    assert found.reference.sigma is not None
+    assert found.reference.sigma > gaussian.sigma_from_epsilon(epsilon=1.115, delta=DELTA, rounds=50)
+    assert found.note == "breaks the budget: with the selection it may cost epsilon 1.116"
+
+
+def test_a_row_is_plain_values() -> None:
+    plain = rows()["joint"].to_dict()
+    assert list(plain) == [
+        "method",
+        "sigma_ref",
+        "sigma_A",
+        "sigma_B",
+        "lambda",
+        "excess_percent",
+        "true_epsilon",
+        "valid",
+        "reason",
+        "note",
+    ]
+    assert (plain["sigma_A"], plain["sigma_B"]) == pytest.approx((30.53595, 52.66233), abs=1e-5)
+    nothing = rows(epsilon=0.02)["split, RDP as VPDR coded it"].to_dict()
+    assert (nothing["sigma_ref"], nothing["sigma_A"], nothing["lambda"]) == (None, None, 5200.0)
+
+
+def test_pld_agrees_with_the_exact_split() -> None:
+    pytest.importorskip("dp_accounting")
+    *_, exact, pld = (
+        row.reference
+        for row in vpp_calibrations(
+            epsilon=1.0,
+            delta=DELTA,
+            rounds=50,
+            split=0.1,
+            allocation=Allocation(sizes=(1, 1)),
+            scale=1.0,
+            with_pld=True,
+        )
+        if row.reference.method in ("split, exact", "split, PLD")
+    )
+    assert pld.sigma == pytest.approx(exact.sigma, rel=1e-6)

@@ -4,10 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from privkit.cli import calibrate_vpp
+
 if TYPE_CHECKING:
     from accountant.comparison import Calibration
 
 app = typer.Typer(no_args_is_help=True, help="How much noise a budget needs over T rounds.")
+app.command("vpp")(calibrate_vpp.vpp)
 
 
 @app.command("gaussian")
