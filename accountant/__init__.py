@@ -35,11 +35,16 @@ if TYPE_CHECKING:
     from accountant.gaussian import mu_from_pure_epsilon as mu_from_pure_epsilon
     from accountant.gaussian import mu_from_sigma as mu_from_sigma
     from accountant.gaussian import sigma_from_epsilon as sigma_from_epsilon
+    from accountant.groupwise import Allocation as Allocation
     from accountant.joint_curve import JointCurve as JointCurve
+    from accountant.selection import Fidelity as Fidelity
+    from accountant.selection import fidelity as fidelity
     from accountant.tradeoff import AbstractCurve as AbstractCurve
     from accountant.tradeoff import ApproximateCurve as ApproximateCurve
     from accountant.tradeoff import GaussianCurve as GaussianCurve
     from accountant.tradeoff import NoPromise as NoPromise
+    from accountant.vpp import SplitCalibration as SplitCalibration
+    from accountant.vpp import sigma_ref as sigma_ref
 
 _NAMES = {
     "assumptions": "ASSUMPTIONS Assumption",
@@ -49,8 +54,11 @@ _NAMES = {
     "events": "Composed Event Gaussian GroupGaussian Leaf NonPrivate PureDP Repeated UnsupportedEventError",
     "gaussian": "delta_from_mu epsilon_from_mu log_delta_from_mu mu_from_epsilon mu_from_pure_epsilon "
     "mu_from_sigma sigma_from_epsilon",
+    "groupwise": "Allocation",
     "joint_curve": "JointCurve",
+    "selection": "Fidelity fidelity",
     "tradeoff": "AbstractCurve ApproximateCurve GaussianCurve NoPromise",
+    "vpp": "SplitCalibration sigma_ref",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
