@@ -52,6 +52,11 @@ class UspsCnn(AbstractEncoder):
         """Return the sha256 of the weights file; ``normalize`` is not part of it."""
         return WEIGHTS_SHA256
 
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Return (1, 16, 16): grey."""
+        return 1, SIDE, SIDE
+
     def module(self) -> "UspsNet":
         """Return a new torch module with the published weights, float32 on the CPU.
 

@@ -1,0 +1,1 @@
+"""Feature hijacking: one attack per file, found by its name. It rebuilds records; it scores no candidates."""
