@@ -16,8 +16,6 @@ SCHEMA = 1
 
 def write(findings: Findings, folder: Path) -> Path:
     """Write every format into a folder, and return the page for people."""
-    from reports import page
-
     findings_file.write(folder / findings_file.NAME, findings)
     for name, table in tables(findings).items():
         _text(folder / f"{name}.csv", table.csv())
@@ -25,8 +23,15 @@ def write(findings: Findings, folder: Path) -> Path:
     atomic.write_json(folder / "audit.json", document(findings))
     atomic.write_json(folder / "claims.json", claims(findings))
     _text(folder / "audit.md", markdown(findings))
-    _text(folder / "report.html", page.html(findings))
-    return folder / "report.html"
+    return write_page(findings, folder / "report.html")
+
+
+def write_page(findings: Findings, path: Path) -> Path:
+    """Write the page for people, and return where it is."""
+    from reports import page
+
+    _text(path, page.html(findings))
+    return path
 
 
 def tables(findings: Findings) -> dict[str, Table]:

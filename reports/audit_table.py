@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from accountant.claims import Claim
 from reports import numbers
 from reports.findings import CellFindings, Findings, Taken
 from reports.table import Column, Table
@@ -41,6 +42,14 @@ def cells(findings: Findings) -> Table:
     return Table(columns=PROMISED_AND_COST, rows=[_cell_row(c) for c in findings.cells], extra=extra)
 
 
+def epsilon_text(claim: Claim | None) -> str:
+    """Return the epsilon of a claim, in brackets if it is no promise; 0 where nothing was released."""
+    if claim is None:
+        return numbers.epsilon(0.0)
+    text = numbers.epsilon(claim.epsilon)
+    return text if claim.covered or math.isinf(claim.epsilon) else f"({text})"
+
+
 def _cell_row(cell: CellFindings) -> dict[str, Any]:
     claim = None if cell.promised is None else cell.promised.claim
     epsilon = 0.0 if claim is None else claim.epsilon
@@ -51,9 +60,7 @@ def _cell_row(cell: CellFindings) -> dict[str, Any]:
         "verdict": cell.verdict.value,
         "epsilon_stated": None if cell.promised is None else cell.promised.stated,
         "epsilon": epsilon,
-        "epsilon_text": numbers.epsilon(epsilon)
-        if covered or math.isinf(epsilon)
-        else f"({numbers.epsilon(epsilon)})",
+        "epsilon_text": epsilon_text(claim),
         "covered": covered,
         "delta": None if claim is None or math.isinf(epsilon) else claim.delta,
         "noise_ratio": None if cell.noise is None else cell.noise.ratio,

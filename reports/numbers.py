@@ -100,10 +100,10 @@ def count(value: int | None) -> str:
 def rounded(value: float | None) -> str:
     """Return a number of any size with three digits.
 
-    >>> rounded(0.12345), rounded(123.45), rounded(None)
-    ('0.123', '123', 'n/a')
+    >>> rounded(0.4), rounded(123.45), rounded(None)
+    ('0.400', '123', 'n/a')
     """
-    return "n/a" if value is None else f"{value:.3g}"
+    return "n/a" if value is None else f"{value:#.3g}".rstrip(".")
 
 
 def seconds(value: float | None) -> str:

@@ -150,7 +150,7 @@ def attackers(findings: Findings) -> list[Attacker]:
     found: dict[tuple[str, str], dict[str, None]] = {}
     for cell in findings.cells:
         for tried in (*cell.taken, *cell.inversions):
-            about = (tried.who or tried.tier, ", ".join(tried.knows))
+            about = (tried.who or f"tier {tried.tier}", ", ".join(tried.knows))
             found.setdefault(about, {})[_tried(tried)] = None
     return [Attacker(who=who, knows=knows, attacks=tuple(names)) for (who, knows), names in found.items()]
 

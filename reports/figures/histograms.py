@@ -43,7 +43,7 @@ def _panel(axes: Axes, histogram: Histogram, colour: str) -> None:
     inside, outside = (_share(counts) for counts in (histogram.members, histogram.non_members))
     axes.stairs(inside, edges, fill=True, color=colour, alpha=0.35, linewidth=0)
     axes.stairs(inside, edges, color=colour, linewidth=1.0)
-    axes.stairs(outside, edges, color=ink.TEXT, linewidth=1.0, linestyle=(0, (2, 1)))
+    axes.stairs(outside, edges, color=ink.TEXT, linewidth=1.0, linestyle=(0.0, (2.0, 1.0)))
     axes.set(xlim=(edges[0], edges[-1]), yticks=[], ylim=(0, None))
     axes.locator_params(axis="x", nbins=4)
     axes.tick_params(labelsize=7, length=2, pad=2)

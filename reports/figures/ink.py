@@ -21,7 +21,13 @@ _FIXED = {TEXT: "fg", MUTED: "muted", RULE: "rule", BAND: "band", CEILING: "ceil
 ATTACK_COLOURS = 8
 _VARIABLES = _FIXED | {f"#0202{i:02x}": f"attack-{i}" for i in range(ATTACK_COLOURS)}
 Dashes = str | tuple[float, tuple[float, ...]]
-_DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
+DASHED: Dashes = (0.0, (4.0, 2.0))
+_DASHES: tuple[Dashes, ...] = (
+    "-",
+    (0.0, (5.0, 1.5)),
+    (0.0, (1.5, 1.2)),
+    (0.0, (5.0, 1.5, 1.5, 1.5)),
+)
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.size": 9.0,

@@ -27,7 +27,7 @@ def learning(cell: CellFindings, *, accuracy: tuple[float, float]) -> Markup | N
     with ink.drawing(title):
         figure, axes = ink.axes(190.0, 130.0, left=32.0, bottom=30.0, top=8.0, right=10.0)
         for local in _local(cell):
-            axes.axhline(local, color=ink.CEILING, linewidth=1.0, linestyle=(0, (4, 2)))
+            axes.axhline(local, color=ink.CEILING, linewidth=1.0, linestyle=ink.DASHED)
         axes.plot(np.arange(len(found)) + 1, found, color=ink.attack_colour(0), marker="o", markersize=2.2)
         axes.set(xlim=(0.6, len(found) + 0.4), ylim=accuracy, xlabel="round")
         axes.locator_params(axis="x", integer=True, nbins=5)

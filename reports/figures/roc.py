@@ -32,7 +32,7 @@ def roc(cell: CellFindings, colours: Mapping[str, int], *, start: float) -> Mark
         figure, axes = ink.axes(300.0, 270.0, left=42.0, bottom=36.0)
         _no_skill(axes, cell)
         if cell.ceiling:
-            axes.plot(*_from(cell.ceiling, start), color=ink.CEILING, linewidth=1.2, linestyle=(0, (4, 2)))
+            axes.plot(*_from(cell.ceiling, start), color=ink.CEILING, linewidth=1.2, linestyle=ink.DASHED)
             _name_ceiling(axes, cell.ceiling, start)
         inset = axes.inset_axes((0.63, 0.07, 0.35, 0.35))
         _linear(inset, cell.ceiling)
@@ -57,20 +57,17 @@ def _no_skill(axes: Axes, cell: CellFindings) -> None:
 
 def _name_ceiling(axes: Axes, ceiling: Line, start: float) -> None:
     fpr, tpr = _from(ceiling, start)
+    at = int(np.searchsorted(fpr, start**0.75))
+    place, colour = (float(fpr[at]), float(tpr[at])), ink.CEILING
     axes.annotate(
-        "ceiling",
-        (fpr[0], tpr[0]),
-        xytext=(3, 4),
-        textcoords="offset points",
-        color=ink.CEILING,
-        fontsize=8,
+        "ceiling", place, xytext=(-2, 4), textcoords="offset points", color=colour, fontsize=8, ha="right"
     )
 
 
 def _linear(inset: Axes, ceiling: Line | None) -> None:
     inset.plot([0, 1], [0, 1], color=ink.MUTED, linewidth=0.6)
     if ceiling:
-        inset.plot(ceiling.fpr, ceiling.tpr, color=ink.CEILING, linewidth=0.9, linestyle=(0, (4, 2)))
+        inset.plot(ceiling.fpr, ceiling.tpr, color=ink.CEILING, linewidth=0.9, linestyle=ink.DASHED)
     inset.set(xlim=(0, 1), ylim=(0, 1.02), xticks=[], yticks=[])
     inset.patch.set_alpha(0)
     inset.set_title("linear", fontsize=7, color=ink.MUTED, pad=2)

@@ -38,7 +38,7 @@ def rounds(cell: CellFindings, colours: Mapping[str, int], *, auc: tuple[float, 
         last = max(len(t.by_round or t.cumulative) for t in shown)
         ceiling = max((t.auc_ceiling for t in shown if t.auc_ceiling is not None), default=None)
         if ceiling is not None:
-            axes.axhline(ceiling, color=ink.CEILING, linewidth=1.2, linestyle=(0, (4, 2)))
+            axes.axhline(ceiling, color=ink.CEILING, linewidth=1.2, linestyle=ink.DASHED)
             axes.text(1, ceiling, "ceiling of all rounds", color=ink.CEILING, fontsize=8, va="bottom")
         for found in shown:
             _one(axes, found, colours[found.attack])
