@@ -3,7 +3,7 @@
 import typer
 
 from privkit import __version__
-from privkit.cli import audit, calibrate, doctor, train
+from privkit.cli import audit, calibrate, cite, doctor, report, table, train
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -14,6 +14,9 @@ app = typer.Typer(
 )
 app.command("train")(train.train)
 app.command("audit")(audit.audit)
+app.command("report")(report.report)
+app.command("table")(table.table)
+app.command("cite")(cite.cite)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("doctor")(doctor.doctor)
 
