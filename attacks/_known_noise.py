@@ -1,6 +1,5 @@
 """What a server knows of how each release was made: its clip, and the size of the noise on every number."""
 
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +9,6 @@ from jaxtyping import Float64, Int64
 from accountant.contract import DependsOn, Relation
 from accountant.events import Gaussian, GroupGaussian, Leaf, NonPrivate, leaves
 from attacks._base import NotApplicableError
-from privkit.clip import clip_groups
 from privkit.release import Prototypes, Release
 from privkit.transcript import ServerView
 
@@ -34,10 +32,6 @@ class Groups:
         """Return the standard deviation of the noise on each coordinate of a sum of records."""
         return np.array(self.stds)[self.index]
 
-    def clip(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "N d"]:
-        """Return vectors clipped as the client clipped its records."""
-        return clip_groups(vectors_Nd, self.index, norms=self.norms)
-
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
@@ -50,17 +44,32 @@ class Averaged:
         vector: shape [d].
         variance: of the noise left on each coordinate, shape [d]; 0 when there was none.
         count: records behind it.
-        parts: the rounds it is made of, each with the weight of each coordinate; the weights add up to 1.
+        rounds: the groups of the rounds it is made of.
+        weight_Td: of each of them on each coordinate; the weights of a coordinate add up to 1.
     """
 
     vector: Float64[np.ndarray, " d"]
     variance: Float64[np.ndarray, " d"]
     count: int
-    parts: tuple[tuple[Groups, Float64[np.ndarray, " d"]], ...]
+    rounds: tuple[Groups, ...]
+    weight_Td: Float64[np.ndarray, "T d"]
 
     def clip(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "N d"]:
-        """Return what each record puts into the average, times the count: its clipped versions, averaged."""
-        return np.sum([groups.clip(vectors_Nd) * weight_d for groups, weight_d in self.parts], axis=0)
+        """Return what each record puts into the average, times the count: its clipped versions, averaged.
+
+        Clipping scales each group of coordinates, so the average over rounds scales each coordinate.
+        """
+        vectors = np.asarray(vectors_Nd, dtype=np.float64)
+        squares_Nd, factor_Nd = vectors**2, np.zeros(vectors.shape)
+        for group in range(max(len(g.norms) for g in self.rounds)):
+            mine_Td = np.array([g.index == group for g in self.rounds])
+            norms_T = np.array([g.norms[group] if group < len(g.norms) else np.inf for g in self.rounds])
+            lengths_NT = np.sqrt(squares_Nd @ mine_Td.T)
+            scale_NT = np.divide(
+                norms_T, lengths_NT, out=np.ones_like(lengths_NT), where=lengths_NT > norms_T
+            )
+            factor_Nd += scale_NT @ (self.weight_Td * mine_Td)
+        return vectors * factor_Nd
 
 
 class Channel:
@@ -109,7 +118,8 @@ class Channel:
             vector=(weight_Td * vectors_Td).sum(0),
             variance=left_d,
             count=int(counts_T[-1]),
-            parts=_merged(groups, weight_Td),
+            rounds=tuple(groups),
+            weight_Td=weight_Td,
         )
 
 
@@ -122,16 +132,6 @@ def _weights(
     raw_Td = np.where(exact_Td.any(0), exact_Td.astype(float), precision_Td)
     total_d = raw_Td.sum(0)
     return raw_Td / total_d, np.where(exact_Td.any(0), 0.0, 1.0 / total_d)
-
-
-def _merged(
-    groups: list[Groups], weight_Td: Float64[np.ndarray, "T d"]
-) -> tuple[tuple[Groups, Float64[np.ndarray, " d"]], ...]:
-    """Return the rounds with the weights of those that clip alike added up."""
-    alike: defaultdict[tuple[bytes, tuple[float, ...]], list[int]] = defaultdict(list)
-    for t, g in enumerate(groups):
-        alike[g.index.tobytes(), g.norms].append(t)
-    return tuple((groups[rounds[0]], weight_Td[rounds].sum(0)) for rounds in alike.values())
 
 
 def averaged(view: ServerView, *, client: int, label: int, drifts: bool | None = None) -> Averaged:

@@ -5,6 +5,7 @@ merged into the base's, unless it names another plug-in: then it replaces it.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def load(path: Path, *, seeds: int | None = None) -> Study:
 
     Without ``cells``, there is one, named after the file.
     """
-    base = _document(path)
+    base = document(path, known=(*RunConfig.model_fields, "cells", "seeds"))
     count = base.pop("seeds", 1) if seeds is None else seeds
     base.pop("seeds", None)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
@@ -169,10 +170,10 @@ def _merged_section(before: Any, after: Any) -> Any:
     return merged(old, new) if new.get("name", old.get("name")) == old.get("name") else after
 
 
-def _document(path: Path) -> dict[str, Any]:
+def document(path: Path, *, known: Sequence[str]) -> dict[str, Any]:
     """Return what a YAML file holds, if that is sections of known names."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # noqa: S506
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # noqa: S506
     except FileNotFoundError:
         raise InputError(
             f"{path} does not exist; give a configuration file such as configs/demo.yaml."
@@ -181,13 +182,12 @@ def _document(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} cannot be read ({error}); give a configuration file.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
-    if not isinstance(document, dict):
+    if not isinstance(found, dict):
         raise InputError(f"{path} holds no settings; write sections such as data: and method:.")
-    known = [*RunConfig.model_fields, "cells", "seeds"]
-    for key in document:
+    for key in found:
         if key not in known:
-            raise InputError(f"{path}: {plug.unknown_key(str(key), str(key), known=known)}")
-    return document
+            raise InputError(f"{path}: {plug.unknown_key(str(key), str(key), known=list(known))}")
+    return found
 
 
 def _cell_name(path: Path, name: Any) -> str:

@@ -106,10 +106,6 @@ class Transcript:
         """Return everything one client released, as one event."""
         return Composed(events=tuple(r.event for r in self.releases if r.client == client))
 
-    def nbytes(self, client: int) -> int:
-        """Return how many bytes one client sent over the whole run."""
-        return sum(r.payload.nbytes for r in self.releases if r.client == client)
-
     def seen_by_server(self, reference: Records | None = None) -> ServerView:
         """Return what a server has seen, with the records it is assumed to own."""
         return ServerView(releases=self.releases, reference=reference)

@@ -42,7 +42,7 @@ def _broken(cell: CellFindings) -> str:
     if cell.promised is None:
         return "none: nothing was released"
     claim = cell.promised.claim
-    reasons = [f"{id}: {reason}" for id, reason in claim.broken]
+    reasons = [id for id, _ in claim.broken]
     return "; ".join(reasons) or claim.unbounded or "none"
 
 

@@ -14,6 +14,7 @@ from privkit.config import Canaries, RunConfig, Split, Study, load, merged
 from privkit.defenses.igpp import Igpp
 from privkit.errors import InputError
 
+CONFIGS = Path(__file__).parents[1] / "configs"
 BASE: dict[str, Any] = {
     "data": {"name": "digits"},
     "encoder": {"name": "usps_cnn"},
@@ -48,7 +49,7 @@ def build(**changes: Any) -> RunConfig:
 def test_defaults_are_written_out() -> None:
     settings = build().settings()
     assert settings["split"] == {"pool": 0.6, "reference": 0.2, "test": 0.2}
-    assert settings["canaries"] == {"count": 0, "norm": 3.0}
+    assert settings["canaries"] == {"count": 0, "norm": 3.0, "per_class": 4}
     assert settings["model"] == {"adapter": None}
     assert settings["method"]["training"]["epochs"] == 2
 
@@ -330,7 +331,9 @@ def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((Path(__file__).parents[1] / "configs").rglob("*.yaml")), ids=lambda p: p.stem
+    "path",
+    sorted(p for p in CONFIGS.rglob("*.yaml") if "attacks:" not in p.read_text(encoding="utf-8")),
+    ids=lambda p: p.stem,
 )
 def test_configurations_that_come_with_privkit_are_valid(path: Path) -> None:
     study = load(path)

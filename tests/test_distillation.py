@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+from privkit.batch import Batch
 from privkit.defenses._distillation import ClippingRegularization, soft_clip
-from privkit.methods._base import Batch
 from privkit.personal import PersonalModel
 
 G, B, D, C = 3, 5, 4, 6

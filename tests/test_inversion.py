@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from PIL import Image
 from pydantic import ValidationError
 
@@ -16,7 +17,7 @@ from attacks._base import NotApplicableError
 from attacks.hijack import _losses
 from attacks.hijack._optimise import StopRule, descend
 from attacks.hijack.inversion import Attempts, FeatureInversion, spread
-from privkit import store
+from privkit import plug, store
 from privkit.audit import inverted
 from privkit.audit._inverted_pictures import png
 from privkit.audit.cells import Cell, cells
@@ -351,6 +352,16 @@ def test_more_targets_than_there_are_take_all_and_say_so(plain: Opened) -> None:
 def test_settings_out_of_range_are_refused(wrong: dict) -> None:
     with pytest.raises(ValidationError):
         FeatureInversion(**wrong)
+
+
+def test_the_published_budget_that_comes_with_privkit_is_valid() -> None:
+    path = Path(__file__).parents[1] / "configs" / "hijack.yaml"
+    listed = yaml.safe_load(path.read_text(encoding="utf-8"))["attacks"]
+    built = [plug.build("attacks.hijack", settings) for settings in listed]
+    assert [one.settings() for one in built] == [
+        FeatureInversion(tier=tier, targets=12, restarts=5, steps=100_000, learning_rate=0.01).settings()
+        for tier in ("public", "shadow", "client")
+    ]
 
 
 def test_an_encoder_that_gives_no_numbers_is_refused(plain: Opened) -> None:

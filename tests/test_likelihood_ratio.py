@@ -53,7 +53,8 @@ def test_log_likelihood_ratio_is_a_difference_of_log_densities(seed, count, n_re
             vector=mean + 0.3 * rng.standard_normal(5),
             variance=(std * np.array([1.0, 1.0, 3.0, 0.5, 1.0])) ** 2,
             count=count,
-            parts=(),
+            rounds=(),
+            weight_Td=np.zeros((0, 5)),
         ),
         population=Population(means={3: mean}, sizes={3: n_ref}, covariance=covariance),
     )

@@ -11,6 +11,7 @@ from accountant.contract import DependsOn
 from accountant.events import Composed, GroupGaussian, NonPrivate, PureDP, Repeated, leaves
 from accountant.gaussian import sigma_from_epsilon
 from accountant.selection import fidelity, scale
+from accountant.vpp import SplitCalibration
 from privkit import plug
 from privkit.defenses._base import Mechanism
 from privkit.defenses.vpdr import Vpdr
@@ -117,8 +118,8 @@ def test_the_event_holds_a_selection_and_a_release():
 def test_joint_and_split_accounting_give_the_published_multipliers():
     """The values of the accounting specification, T = 50, r = 0.1, epsilon 1, delta 1e-5."""
     joint = Vpp(epsilon=1.0).mechanism(rounds=50).noise_multiplier
-    split = Vpp(epsilon=1.0, calibration="split").mechanism(rounds=50).noise_multiplier
-    coded = Vpp(epsilon=1.0, calibration="coded").mechanism(rounds=50).noise_multiplier
+    split = Vpp(epsilon=1.0, calibration=SplitCalibration.SPLIT).mechanism(rounds=50).noise_multiplier
+    coded = Vpp(epsilon=1.0, calibration=SplitCalibration.CODED).mechanism(rounds=50).noise_multiplier
     assert joint == pytest.approx(26.416335704678840, abs=1e-8)
     assert split == pytest.approx(29.038, abs=1e-3)
     assert coded == pytest.approx(38.42, abs=0.01)
@@ -154,8 +155,8 @@ def test_scores_are_the_f_statistic():
 def test_scores_of_single_records_are_zero_and_of_one_class_are_refused():
     alone = Embeddings(vectors=np.eye(4), labels=np.arange(4, dtype=np.int64), encoder=DependsOn.PUBLIC)
     assert not discriminability(alone, stabiliser=1e-6).any()
-    with pytest.raises(InputError, match="records of class 3 only, .* use partition random or defense igpp"):
-        same = Embeddings(vectors=np.eye(4), labels=np.full(4, 3, np.int64), encoder=DependsOn.PUBLIC)
+    same = Embeddings(vectors=np.eye(4), labels=np.full(4, 3, np.int64), encoder=DependsOn.PUBLIC)
+    with pytest.raises(InputError, match=r"records of class 3 only, .* use partition random or defense igpp"):
         discriminability(same, stabiliser=1e-6)
 
 
@@ -248,8 +249,9 @@ def test_single_records_and_single_classes_are_refused():
 
 
 def test_vpdr_releases_as_vpp_does():
-    settings_ = {"epsilon": 2.0, "clip_norm": 5.0, "rho": 0.3}
-    one, two = (kind(**settings_).mechanism(rounds=3).privatize(held(), noise()) for kind in (Vpp, Vpdr))
+    whole = Vpdr(epsilon=2.0, clip_norm=5.0, rho=0.3)
+    alone = Vpp(epsilon=2.0, clip_norm=5.0, rho=0.3)
+    one, two = (defense.mechanism(rounds=3).privatize(held(), noise()) for defense in (alone, whole))
     assert one.payload.digest() == two.payload.digest()
     assert one.event == two.event
-    assert Vpdr(**settings_).local.radius == 5.0
+    assert whole.local.radius == 5.0

@@ -110,7 +110,11 @@ class FeatureInversion(Plugin):
     )
     restarts: int = Field(default=2, ge=1, description="starts per target; the smallest loss is kept")
     steps: int = Field(default=60, ge=1, description="optimisation steps per start, at most")
-    learning_rate: float = Field(default=0.01, gt=0, description="Adam step size, in logits of a pixel")
+    learning_rate: float = Field(
+        default=0.1,
+        gt=0,
+        description="Adam step size, in logits of a pixel; published 0.01, which needs thousands of steps",
+    )
     total_variation: float = Field(default=1e-3, ge=0, description="weight of the total variation per pixel")
     l2: float = Field(default=0.0, ge=0, description="weight of the mean squared pixel")
     consistency: float = Field(

@@ -8,7 +8,7 @@ from jaxtyping import Float64, Int64
 
 from attacks._base import NotApplicableError
 from attacks._known_noise import Averaged, Channel, prototypes
-from attacks.membership._population import Population
+from attacks.membership._population import Population, population
 from privkit.transcript import Records, ServerView
 
 
@@ -65,7 +65,7 @@ def questions(view: ServerView, candidates: Records) -> Iterator[Question]:
         release = channel.averaged(client=client, label=label)
         if client not in populations:
             own = view.reference.of(client)
-            populations[client] = Population.of(own.labels, release.clip(own.vectors))
+            populations[client] = population(own.labels, release.clip(own.vectors))
         if label not in populations[client].means:
             raise NotApplicableError(f"the attacker owns no reference record of class {label}")
         clipped_Nd = release.clip(candidates.vectors[rows])

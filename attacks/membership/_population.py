@@ -1,5 +1,7 @@
 """What an attacker knows of a client's domain from records of its own: class means, and a covariance."""
 
+import hashlib
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +12,7 @@ from attacks._base import NotApplicableError
 _FOLDS = 5
 _SHRINKAGES = np.geomspace(1e-4, 1.0, 9)
 _SMALLEST = 1e-12
+_MOST_KEPT = 256
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,6 +47,19 @@ class Population:
             sizes={int(c): int((labels_N == c).sum()) for c in labels},
             covariance=(basis * shrunk(variances, best_shrinkage(centred_Nd))) @ basis.T,
         )
+
+
+_kept: OrderedDict[bytes, Population] = OrderedDict()
+
+
+def population(labels_N: np.ndarray, clipped_Nd: Float64[np.ndarray, "N d"]) -> Population:
+    """Return :meth:`Population.of`; the last few hundred are kept, for attacks that ask the same again."""
+    key = hashlib.sha256(labels_N.tobytes() + np.ascontiguousarray(clipped_Nd).tobytes()).digest()
+    if key not in _kept:
+        _kept[key] = Population.of(labels_N, clipped_Nd)
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+    return _kept[key]
 
 
 def shrunk(variances_d: Float64[np.ndarray, " d"], amount: float) -> Float64[np.ndarray, " d"]:

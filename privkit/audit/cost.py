@@ -8,7 +8,8 @@ import numpy as np
 from attacks.statistics.seeds import OverSeeds, over_seeds
 from privkit import atomic
 from privkit.audit.cells import Cell
-from privkit.store import Run
+from privkit.release import Payload, Prototypes
+from privkit.store import Run, RunInfo
 from privkit.transcript import Transcript
 from reports.findings import Cost
 
@@ -33,7 +34,7 @@ def cost(cell: Cell, transcripts: Sequence[Transcript], controls: dict[str, floa
             if found and run.info.seed is not None
         },
         against_local=_difference(accuracy, controls.get(model_key(cell))),
-        bytes_per_round=float(np.mean([_bytes_sent(t) for t in transcripts])) / cell.first.info.rounds,
+        bytes_per_round=_bytes_sent(transcripts, cell.first.info) / cell.first.info.rounds,
         seconds=_seconds(cell),
     )
 
@@ -89,10 +90,19 @@ def _difference(accuracy: OverSeeds | None, control: float | None) -> float | No
     return accuracy.mean - control
 
 
-def _bytes_sent(transcript: Transcript) -> float:
-    """Return how many bytes a client sent over the whole run, on average."""
-    sent = [transcript.nbytes(client) for client in transcript.clients]
+def _bytes_sent(transcripts: Sequence[Transcript], info: RunInfo) -> float:
+    """Return how many bytes a client sent over a whole run, on average, prototypes of canaries not counted."""
+    sent = [
+        sum(_own_bytes(r.payload, info.num_classes) for r in transcript.releases if r.client == client)
+        for transcript in transcripts
+        for client in transcript.clients
+    ]
     return float(np.mean(sent)) if sent else 0.0
+
+
+def _own_bytes(payload: Payload, num_classes: int) -> int:
+    own = payload.only(payload.labels < num_classes) if isinstance(payload, Prototypes) else payload
+    return own.nbytes
 
 
 def _seconds(cell: Cell) -> float | None:

@@ -1,5 +1,6 @@
 """Audit a folder of runs from end to end."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,41 +9,29 @@ from pathlib import Path
 import numpy as np
 
 from accountant.claims import curve
+from accountant.cost import total
 from accountant.events import Event, NonPrivate, leaves
-from accountant.tradeoff import AbstractCurve, GaussianCurve
+from accountant.joint import gaussian_equivalent
+from accountant.tradeoff import AbstractCurve
 from attacks._base import AbstractAttack, NotApplicableError
+from attacks.hijack.inversion import FeatureInversion
 from attacks.statistics.multiple import Holm, holm
 from attacks.statistics.residuals import scale_p_value, scale_ratio
-from privkit import plug, store
-from privkit.audit import taken
+from privkit import store
+from privkit.audit import curves, taken
 from privkit.audit.cells import Cell, cells
+from privkit.audit.choice import Attack, every_attack
 from privkit.audit.cost import controls, cost
+from privkit.audit.inverted import invert
 from privkit.audit.promised import overspent, promised, worst_event
 from privkit.audit.scored import RunView
+from privkit.audit.spending import spending
 from privkit.audit.verdict import SIGNIFICANCE, Evidence, decide, worst
-from privkit.errors import InputError
 from privkit.transcript import Transcript
 from reports import numbers
-from reports.findings import CellFindings, Findings, NoiseScale, Promised, Taken
+from reports.findings import CellFindings, Findings, Inversion, Line, NoiseScale, Promised, Taken
 
-PACKAGES = ("attacks.membership", "attacks.canary")
 Progress = Callable[[str, int, int], None]
-
-
-def attack_named(name: str) -> AbstractAttack:
-    """Return an attack by its file name, with its default settings."""
-    for package in PACKAGES:
-        if name in plug.names(package):
-            found = plug.build(package, name)
-            assert isinstance(found, AbstractAttack)
-            return found
-    known = sorted(known for package in PACKAGES for known in plug.names(package))
-    raise InputError(plug.unknown("attack", name, known=known))
-
-
-def every_attack() -> list[AbstractAttack]:
-    """Return every attack there is, with its default settings."""
-    return [attack_named(name) for package in PACKAGES for name in plug.names(package)]
 
 
 @dataclass(eq=False)
@@ -52,10 +41,11 @@ class _Work:
     cell: Cell
     views: list[RunView]
     found: list[Taken] = field(default_factory=list)
+    inversions: list[Inversion] = field(default_factory=list)
+    canaries: taken.Judged | None = None
     p_values: dict[str, float | None] = field(default_factory=dict)
     residuals: dict[str, np.ndarray] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
-    planted: tuple[int, int] = (0, 0)
     shortest: float | None = None
 
     @cached_property
@@ -80,9 +70,16 @@ class _Work:
 
     @property
     def mu(self) -> float | None:
-        """Return the claimed mu, if the mechanism is Gaussian."""
-        limit = self.limit
-        return limit.mu if isinstance(limit, GaussianCurve) else None
+        """Return the claimed mu of all Gaussian noise, which is what canaries test; ``None`` without any."""
+        return total(self.event).mu or None if self.limit is not None and self.event is not None else None
+
+    @property
+    def mu_of_ceiling(self) -> float | None:
+        """Return a mu whose ceiling is nowhere below the proof's: pure parts next to the noise raise it."""
+        if self.mu is None or self.event is None:
+            return None
+        pure = dict(total(self.event).pure)
+        return math.hypot(self.mu, gaussian_equivalent(pure)) if pure else self.mu
 
     @property
     def clip_norm(self) -> float | None:
@@ -94,14 +91,14 @@ class _Work:
 def audit(
     root: Path,
     *,
-    attacks: Sequence[AbstractAttack] | None = None,
+    attacks: Sequence[Attack] | None = None,
     progress: Progress = lambda stage, done, total: None,
 ) -> Findings:
     """Return what was promised, what can be taken and what it cost, for every cell below a folder.
 
     Args:
         root: a run directory, or a folder of them.
-        attacks: which to run; all by default.
+        attacks: which to run; all with their default settings by default.
         progress: called with a stage's name, how much of it is done, and of how much.
 
     Raises:
@@ -111,13 +108,13 @@ def audit(
     groups = cells(store.find(root))
     failed: list[str] = []
     works = []
+    steps = len(groups) * len(chosen)
     for done, cell in enumerate(groups):
-        progress("audit", done, len(groups))
         work = _Work(cell, [RunView.of(run) for run in cell.runs])
         if work.event is not None:
-            failed += _attack(work, chosen)
+            failed += _attack(work, chosen, _from(progress, done * len(chosen), steps))
         works.append(work)
-    progress("audit", len(groups), len(groups))
+    progress("audit", steps, steps)
     family = holm(
         {f"{w.cell.name}/{name}": p for w in works for name, p in w.p_values.items()},
         significance=SIGNIFICANCE,
@@ -134,14 +131,30 @@ def audit(
     )
 
 
-def _attack(work: _Work, attacks: Sequence[AbstractAttack]) -> list[str]:
+def _from(progress: Progress, start: int, total: int) -> Progress:
+    """Return a progress function for one cell, whose steps begin at ``start`` of the whole audit."""
+
+    def shifted(stage: str, done: int, of: int) -> None:
+        if stage == "audit":
+            progress(stage, start + done, total)
+        else:
+            progress(stage, done, of)
+
+    return shifted
+
+
+def _attack(work: _Work, attacks: Sequence[Attack], progress: Progress) -> list[str]:
     """Run every attack on a cell; return a sentence for each that broke."""
     answers = taken.truths(work.cell, work.views)
     work.residuals = _grouped([taken.residuals(v, t) for v, t in zip(work.views, answers, strict=True)])
     work.p_values |= {name: scale_p_value(found) for name, found in work.residuals.items()}
     work.repeated = [found for view in work.views if (found := taken.repeated(view))]
     failed = []
-    for attack in attacks:
+    for done, attack in enumerate(attacks):
+        progress("audit", done, len(attacks))
+        if isinstance(attack, FeatureInversion):
+            failed += _invert(work, attack, answers, progress)
+            continue
         if any(view.questions[attack.asks_about] is None for view in work.views):
             work.found.append(_nothing(attack, f"the run has no {attack.asks_about} to ask about"))
             continue
@@ -153,6 +166,18 @@ def _attack(work: _Work, attacks: Sequence[AbstractAttack]) -> list[str]:
             failed.append(f"{attack.name} on {work.cell.name}: {type(error).__name__}: {error}")
             work.found.append(_nothing(attack, f"failed: {error}"))
     return failed
+
+
+def _invert(
+    work: _Work, attack: FeatureInversion, answers: list[taken.Truth], progress: Progress
+) -> list[str]:
+    """Run feature inversion on a cell; return a sentence if it broke."""
+    try:
+        work.inversions.append(invert(work.cell, work.views, answers, attack, progress=progress))
+    except Exception as error:
+        work.inversions.append(Inversion(attack=attack.name, tier=attack.tier, reason=f"failed: {error}"))
+        return [f"{attack.name} ({attack.tier}) on {work.cell.name}: {type(error).__name__}: {error}"]
+    return []
 
 
 def _grouped(runs: list[dict[tuple[int, int], np.ndarray]]) -> dict[str, np.ndarray]:
@@ -175,13 +200,20 @@ def _one_attack(work: _Work, attack: AbstractAttack, answers: list[taken.Truth])
             work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
     if is_canary:
         work.p_values |= _by_client(work, attack, judged)
-        work.planted = (int(judged.members.sum()), int((~judged.members).sum()))
+        work.canaries = judged
         work.shortest = min(
             float(np.linalg.norm(asked.vectors, axis=1).min())
             for view in work.views
             if (asked := view.questions["canaries"]) is not None
         )
-    return taken.measure(attack, judged, limit=limit if covered else None, mu=work.mu, delta=work.cell.delta)
+    return taken.measure(
+        attack,
+        judged,
+        limit=limit if covered else None,
+        mu=work.mu,
+        delta=work.cell.delta,
+        rounds=work.cell.first.info.rounds,
+    )
 
 
 def _by_client(work: _Work, attack: AbstractAttack, judged: taken.Judged) -> dict[str, float | None]:
@@ -204,7 +236,8 @@ def _ceiling(event: Event | None) -> AbstractCurve | None:
 
 
 def _nothing(attack: AbstractAttack, reason: str) -> Taken:
-    return Taken(attack=attack.name, tier=attack.threat.tier, reason=reason)
+    threat = attack.threat
+    return Taken(attack=attack.name, tier=threat.tier, who=threat.who, knows=threat.knows, reason=reason)
 
 
 def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
@@ -222,7 +255,8 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
         violations=violations,
         evidence=Evidence(
             mu=work.mu,
-            planted=work.planted,
+            mu_of_ceiling=work.mu_of_ceiling,
+            planted=_planted(work.canaries),
             shortest=work.shortest,
             clip_norm=work.clip_norm,
             significance=SIGNIFICANCE / tests,
@@ -238,7 +272,27 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
         cost=cost(work.cell, work.transcripts, local),
         verdict=verdict,
         reasons=reasons,
+        ceiling=_ceiling_line(work),
+        spending=spending(
+            work.transcripts, work.canaries, delta=work.cell.delta, rounds=work.cell.first.info.rounds
+        ),
+        inversions=tuple(work.inversions),
     )
+
+
+def _planted(canaries: taken.Judged | None) -> tuple[int, int]:
+    """Return how many canaries were planted as they stand, and negated."""
+    if canaries is None:
+        return (0, 0)
+    return int(canaries.members.sum()), int((~canaries.members).sum())
+
+
+def _ceiling_line(work: _Work) -> Line | None:
+    """Return the proof's limit, down to the smallest rate that some attack's ROC shows."""
+    if work.promised is None or not work.promised.claim.covered:
+        return None
+    shown = [rate for found in work.found if found.roc for rate in found.roc.fpr if rate > 0]
+    return curves.ceiling_line(work.limit, least=min(shown, default=1e-3))
 
 
 def _violation(work: _Work, test: str, p: float | None) -> str:
@@ -274,7 +328,7 @@ def _model(cell: Cell) -> str:
     return "frozen encoder" if width is None else f"adapter of width {width} after the backbone"
 
 
-def _provenance(groups: list[Cell], attacks: Sequence[AbstractAttack]) -> dict[str, object]:
+def _provenance(groups: list[Cell], attacks: Sequence[Attack]) -> dict[str, object]:
     return {
         "attacks": [attack.settings() for attack in attacks],
         "runs": {

@@ -1,6 +1,7 @@
 """Scores of every candidate, computed once: kept by the content of transcript, candidates and attack."""
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -8,13 +9,30 @@ from pathlib import Path
 import numpy as np
 
 import attacks
-from attacks._base import AbstractAttack
+from attacks._base import AbstractAttack, NotApplicableError
 from attacks.statistics.scores import as_scores
 from privkit import atomic
 from privkit.errors import InputError
 from privkit.models._cache import sha256_of
 from privkit.store import Run
-from privkit.transcript import Records, Transcript
+from privkit.transcript import Records, ServerView, Transcript
+
+_MOST_ROUNDS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What one attack says about every candidate of a run.
+
+    Attributes:
+        whole: from all rounds together, shape [N].
+        each: from one round alone, by round; a round it cannot work on is missing.
+        until: from all rounds up to one, by round; for attacks on canaries, which certify what is spent.
+    """
+
+    whole: np.ndarray
+    each: Mapping[int, np.ndarray]
+    until: Mapping[int, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +57,8 @@ class RunView:
                 )
         return cls(run, run.transcript(), reference, questions)
 
-    def score(self, attack: AbstractAttack) -> np.ndarray:
-        """Return one finite score per candidate the attack asks about, from the cache if it is there."""
+    def score(self, attack: AbstractAttack) -> Scores:
+        """Return finite scores of each candidate the attack asks about, from the cache if they are there."""
         candidates = self.questions[attack.asks_about]
         if candidates is None:
             raise KeyError(attack.asks_about)
@@ -49,11 +67,12 @@ class RunView:
         cached = _read(path, key)
         if cached is not None:
             return cached
-        scores = as_scores(
-            attack.score(self.transcript.seen_by_server(self.reference), candidates), name=attack.name
+        view, asks_canaries = self.transcript.seen_by_server(self.reference), attack.asks_about == "canaries"
+        scores = Scores(
+            _scored(attack, view, candidates),
+            _by_round(attack, view.only, candidates, shown_rounds(view)),
+            _by_round(attack, view.until, candidates, shown_rounds(view) if asks_canaries else []),
         )
-        if len(scores) != len(candidates):
-            raise ValueError(f"{attack.name} returned {len(scores)} scores for {len(candidates)} candidates")
         _write(path, key, candidates, scores)
         return scores
 
@@ -63,6 +82,35 @@ class RunView:
         return hashlib.sha256(atomic.canonical_json(content).encode()).hexdigest()
 
 
+def shown_rounds(view: ServerView) -> list[int]:
+    """Return the rounds that are also looked at alone: all, or about twenty from the first to the last."""
+    rounds = view.rounds
+    chosen = np.linspace(0, len(rounds) - 1, min(len(rounds), _MOST_ROUNDS)).round().astype(int)
+    return [rounds[i] for i in np.unique(chosen)]
+
+
+def _by_round(
+    attack: AbstractAttack,
+    seen: Callable[[int], ServerView],
+    candidates: Records,
+    rounds: list[int],
+) -> dict[int, np.ndarray]:
+    found = {}
+    for round in rounds:
+        try:
+            found[round] = _scored(attack, seen(round), candidates)
+        except NotApplicableError:
+            continue
+    return found
+
+
+def _scored(attack: AbstractAttack, view: ServerView, candidates: Records) -> np.ndarray:
+    scores = as_scores(attack.score(view, candidates), name=attack.name)
+    if len(scores) != len(candidates):
+        raise ValueError(f"{attack.name} returned {len(scores)} scores for {len(candidates)} candidates")
+    return scores
+
+
 @cache
 def _code() -> str:
     """Return the sha256 of all attack code: scores that other code computed are computed again."""
@@ -70,16 +118,18 @@ def _code() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _write(path: Path, key: str, candidates: Records, scores: np.ndarray) -> None:
+def _write(path: Path, key: str, candidates: Records, scores: Scores) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {"client": candidates.clients, "label": candidates.labels, "score": scores}
+    columns = {"client": candidates.clients, "label": candidates.labels, "score": scores.whole}
+    for kind in ("each", "until"):
+        columns |= {f"{kind} {round}": found for round, found in getattr(scores, kind).items()}
     table = pa.table(columns).replace_schema_metadata({"privkit.key": key})
     atomic.write_with(path, lambda tmp: pq.write_table(table, tmp))
 
 
-def _read(path: Path, key: str) -> np.ndarray | None:
+def _read(path: Path, key: str) -> Scores | None:
     """Return the scores a file holds if they were computed from the same content, else nothing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -92,4 +142,9 @@ def _read(path: Path, key: str) -> np.ndarray | None:
         return None
     if (table.schema.metadata or {}).get(b"privkit.key") != key.encode():
         return None
-    return table.column("score").to_numpy()
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
+    by_round = {
+        kind: {int(name.split()[1]): c for name, c in columns.items() if name.startswith(kind + " ")}
+        for kind in ("each", "until")
+    }
+    return Scores(columns["score"], by_round["each"], by_round["until"])

@@ -1,6 +1,7 @@
 """What can be taken: the scores of every attack, judged by the truth."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,10 +14,12 @@ from attacks.statistics.auc import auc
 from attacks.statistics.ceiling import CeilingTest, auc_above, tpr_above
 from attacks.statistics.certify.gdp import epsilon_gdp
 from attacks.statistics.confusion import Confusion
+from attacks.statistics.placements import placements
 from attacks.statistics.scores import split
 from attacks.statistics.seeds import over_seeds
 from attacks.statistics.tightness import tightness
 from attacks.statistics.tpr import tpr_at_fpr
+from privkit.audit import curves
 from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
 from privkit.errors import InputError
@@ -33,12 +36,16 @@ class Judged:
 
     Attributes:
         scores, members: shape [N].
+        each, until: scores from one round alone, and from all rounds up to one, by round; rounds that every
+            run has. Shape [N] each.
         clusters: number of the release chain (run, client, class) behind each score, shape [N].
         runs: run of each score, shape [N].
         clients: whose release each score is about, shape [N].
     """
 
     scores: np.ndarray
+    each: Mapping[int, np.ndarray]
+    until: Mapping[int, np.ndarray]
     members: np.ndarray
     clusters: np.ndarray
     runs: np.ndarray
@@ -47,11 +54,23 @@ class Judged:
     def of(self, client: int) -> "Judged":
         """Return the scores that are about one client."""
         keep = self.clients == client
-        return Judged(*(array[keep] for array in vars(self).values()))
+        return replace(
+            self,
+            each={},
+            until={},
+            **{
+                name: getattr(self, name)[keep]
+                for name in ("scores", "members", "clusters", "runs", "clients")
+            },
+        )
+
+    def after(self, round: int) -> "Judged":
+        """Return the scores from all rounds up to one."""
+        return replace(self, scores=self.until[round], each={}, until={})
 
     def auc_of(self, keep_N: np.ndarray) -> float | None:
         """Return the AUC of some of the scores."""
-        return auc(*split(self.scores[keep_N], self.members[keep_N])).value
+        return _area(self.scores[keep_N], self.members[keep_N])
 
 
 def truths(cell: Cell, views: list[RunView]) -> list[Truth]:
@@ -87,10 +106,10 @@ def _refuse_overlap(where: str, view: RunView, truth: Truth) -> None:
 
 def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) -> Judged:
     """Return the attack's scores on every run, with the answers."""
-    scores, members, clusters, runs, clients = [], [], [], [], []
+    found = [view.score(attack) for view in views]
+    members, clusters, runs, clients = [], [], [], []
     for r, (view, truth) in enumerate(zip(views, answers, strict=True)):
         asked = view.questions[attack.asks_about]
-        scores.append(view.score(attack))
         members.append(truth.members if attack.asks_about == "records" else truth.canary_signs)
         assert asked is not None
         chains = np.stack([asked.clients, asked.labels], axis=1)
@@ -98,11 +117,28 @@ def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) ->
         clusters.append(numbers + sum(int(c.max()) + 1 for c in clusters))
         runs.append(np.full(len(asked), r))
         clients.append(asked.clients)
-    return Judged(*(np.concatenate(parts) for parts in (scores, members, clusters, runs, clients)))
+    return Judged(
+        np.concatenate([scores.whole for scores in found]),
+        _joined([scores.each for scores in found]),
+        _joined([scores.until for scores in found]),
+        *(np.concatenate(parts) for parts in (members, clusters, runs, clients)),
+    )
+
+
+def _joined(runs: list[Mapping[int, np.ndarray]]) -> dict[int, np.ndarray]:
+    """Return the scores of all runs, for the rounds that every run has."""
+    shared = sorted(set.intersection(*(set(run) for run in runs)))
+    return {round: np.concatenate([run[round] for run in runs]) for round in shared}
 
 
 def measure(
-    attack: AbstractAttack, judged: Judged, *, limit: AbstractCurve | None, mu: float | None, delta: float
+    attack: AbstractAttack,
+    judged: Judged,
+    *,
+    limit: AbstractCurve | None,
+    mu: float | None,
+    delta: float,
+    rounds: int,
 ) -> Taken:
     """Return everything that is reported about an attack but its p-value.
 
@@ -110,8 +146,9 @@ def measure(
         attack: whose scores they are.
         judged: the scores with the answers.
         limit: the proof's trade-off curve, or ``None`` where no proof covers the cell.
-        mu: claimed mu of the whole run, if the claim is Gaussian.
+        mu: claimed mu of all the run's Gaussian noise, if it has any.
         delta: that certified epsilons are stated for.
+        rounds: of the run.
     """
     members, non_members = split(judged.scores, judged.members)
     is_canary = attack.asks_about == "canaries"
@@ -125,6 +162,8 @@ def measure(
     return Taken(
         attack=attack.name,
         tier=attack.threat.tier,
+        who=attack.threat.who,
+        knows=attack.threat.knows,
         auc=area,
         macro_auc=float(np.mean(known)) if known else None,
         tpr=found,
@@ -134,7 +173,21 @@ def measure(
         tpr_ceiling=None if limit is None else limit.tpr(rate),
         tightness=tightness(area, mu=mu) if is_canary and mu else None,
         certificate=epsilon_gdp(at_zero(judged), delta=delta) if is_canary else None,
+        roc=curves.roc_line(members, non_members),
+        histogram=curves.histogram(members, non_members),
+        by_round=_areas(judged.each, judged.members, rounds),
+        cumulative=_areas(judged.until, judged.members, rounds),
     )
+
+
+def _areas(by_round: Mapping[int, np.ndarray], members: np.ndarray, rounds: int) -> tuple[float | None, ...]:
+    return tuple(_area(by_round[t], members) if t in by_round else None for t in range(rounds))
+
+
+def _area(scores: np.ndarray, members: np.ndarray) -> float | None:
+    """Return the AUC alone, without its interval."""
+    inside, outside = split(scores, members)
+    return placements(np.sort(inside), np.sort(outside)).auc if len(inside) and len(outside) else None
 
 
 def against_ceiling(attack: AbstractAttack, judged: Judged, limit: AbstractCurve) -> list[CeilingTest]:

@@ -23,7 +23,8 @@ class Evidence:
     """What a verdict of OK may rest on: tests that were made, not tests that could have been.
 
     Attributes:
-        mu: claimed mu of the whole run, if the claim is Gaussian.
+        mu: claimed mu of all Gaussian noise of the run, if there is any.
+        mu_of_ceiling: the same with what selections next to the noise add to the ceiling.
         planted: canaries scored as they stand, and negated; zeros when none was.
         shortest: length of the shortest canary; ``None`` when none was scored.
         clip_norm: that the contracts declare, if any.
@@ -31,6 +32,7 @@ class Evidence:
     """
 
     mu: float | None
+    mu_of_ceiling: float | None
     planted: tuple[int, int]
     shortest: float | None
     clip_norm: float | None
@@ -39,14 +41,24 @@ class Evidence:
     @property
     def power(self) -> float:
         """Return the power of the canaries to see half the noise missing; 0 when none was scored."""
-        if not self.mu or min(self.planted) < 2:
+        ratio = self.ratio
+        if not self.mu_of_ceiling or ratio is None or min(self.planted) < 2:
             return 0.0
         return noise_fault_power(
-            mu=self.mu,
+            mu=self.mu_of_ceiling,
             n_members=self.planted[0],
             n_non_members=self.planted[1],
             significance=self.significance,
+            noise_ratio=ratio,
         )
+
+    @property
+    def ratio(self) -> float | None:
+        """Return by how much half the noise falls short of the ceiling; ``None`` where it does not."""
+        if not self.mu or not self.mu_of_ceiling:
+            return None
+        ratio = self.mu_of_ceiling / (2 * self.mu)
+        return ratio if ratio < 1 else None
 
 
 def decide(
@@ -95,10 +107,14 @@ def _doubt(evidence: Evidence) -> str:
 
 def _enough(evidence: Evidence) -> str:
     """Return how many canaries would settle it, as the end of a sentence."""
-    if not evidence.mu or math.isinf(evidence.mu):
+    mu, ratio = evidence.mu_of_ceiling, evidence.ratio
+    if not mu or math.isinf(mu):
         return "; plant canaries"
+    never = f"; at mu = {mu:.3g} no number of canaries would settle it"
+    if ratio is None:
+        return never
     try:
-        trials = trials_for_power(mu=evidence.mu, significance=evidence.significance, power=POWER)
+        trials = trials_for_power(mu=mu, significance=evidence.significance, power=POWER, noise_ratio=ratio)
     except ValueError:
-        return f"; at mu = {evidence.mu:.3g} no number of canaries would settle it"
+        return never
     return f"; {2 * trials} canaries in all would settle it"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from privkit.audit.choice import Attack
     from reports.findings import Findings
 
 
@@ -21,6 +22,7 @@ class FailOn(StrEnum):
 def audit(
     run: Path = typer.Option(..., "--run", help="A run, or a folder of runs."),
     attacks: list[str] = typer.Option([], "--attacks", help="Attacks to run, comma between; all by default."),
+    config: Path | None = typer.Option(None, "--config", help="YAML file with settings of attacks."),
     fail_on: list[FailOn] = typer.Option(
         [FailOn.VIOLATION],
         "--fail-on",
@@ -29,7 +31,6 @@ def audit(
     as_json: bool = typer.Option(False, "--json", help="Print the whole audit as JSON."),
 ) -> None:
     """Audit runs. Exit 0 fine, 2 bad input, 3 violation, 4 inconclusive, 5 not covered, 6 an attack failed."""
-    from privkit.audit.run import attack_named
     from privkit.audit.run import audit as run_audit
     from privkit.cli.progress import bars
     from privkit.errors import InputError
@@ -39,11 +40,11 @@ def audit(
     if not run.is_dir():
         raise InputError(f"{run} does not exist; give a folder that `privkit train` or a Recorder wrote.")
     lock = hold(run)
-    names = [name for text in attacks for name in text.split(",") if name]
+    chosen, whole = _chosen(attacks, config)
     with bars() as progress:
-        findings = run_audit(run, attacks=[attack_named(n) for n in names] or None, progress=progress)
+        findings = run_audit(run, attacks=chosen, progress=progress)
     # a choice of attacks must not replace the audit of all of them
-    page = audit_files.write(findings, run / "audit" / "partial" if names else run / "audit")
+    page = audit_files.write(findings, run / "audit" if whole else run / "audit" / "partial")
     if as_json:
         from privkit.atomic import canonical_json
 
@@ -55,6 +56,21 @@ def audit(
         typer.echo(f"Report: {page}")
     del lock
     raise typer.Exit(_exit_code(findings, fail_on))
+
+
+def _chosen(names: list[str], config: Path | None) -> "tuple[list[Attack], bool]":
+    """Return the attacks to run, and whether every attack there is is among them."""
+    from privkit.audit.choice import configured, every_attack
+    from privkit.errors import InputError
+    from privkit.plug import unknown
+
+    found = every_attack() if config is None else configured(config)
+    wanted = [name for text in names for name in text.split(",") if name]
+    known = sorted({attack.name for attack in found})
+    for name in wanted:
+        if name not in known:
+            raise InputError(unknown("attack", name, known=known))
+    return [attack for attack in found if not wanted or attack.name in wanted], not wanted
 
 
 def _exit_code(findings: "Findings", fail_on: list[FailOn]) -> int:

@@ -9,7 +9,7 @@ from privkit.defenses._local import LocalRule
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from privkit.methods._base import Batch
+    from privkit.batch import Batch
     from privkit.personal import PersonalModel
 
 _HEAD = "head."

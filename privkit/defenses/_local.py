@@ -11,7 +11,7 @@ from privkit.plug import Settings
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from privkit.methods._base import Batch
+    from privkit.batch import Batch
     from privkit.personal import PersonalModel
 
 

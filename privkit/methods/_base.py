@@ -7,12 +7,12 @@ differ, and the downlink may differ by client.
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
 
+from privkit.batch import Batch
 from privkit.personal import PersonalModel
 from privkit.plug import Plugin, Settings
 from privkit.release import Prototypes
@@ -30,21 +30,6 @@ class LocalTraining(Settings):
     batch_size: int = Field(default=64, ge=1, description="records per step")
     learning_rate: float = Field(default=1e-3, gt=0, description="AdamW step size")
     weight_decay: float = Field(default=5e-4, ge=0, description="AdamW decoupled weight decay")
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """One mini-batch of every client.
-
-    Attributes:
-        x: features of each record, shape [G, B, d].
-        y: class of each record, shape [G, B].
-        weight: weight of each record in its client's mean, shape [G, B]; each row sums to 1.
-    """
-
-    x: "Tensor"
-    y: "Tensor"
-    weight: "Tensor"
 
 
 class AbstractMethod(Plugin):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from privkit.methods._base import AbstractMethod, Batch, State, cross_entropy
+from privkit.batch import Batch
+from privkit.methods._base import AbstractMethod, State, cross_entropy
 from privkit.personal import PersonalModel
 from privkit.release import Prototypes
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from privkit.methods._base import AbstractMethod, Batch, State, cross_entropy
+from privkit.batch import Batch
+from privkit.methods._base import AbstractMethod, State, cross_entropy
 from privkit.personal import PersonalModel
 from privkit.release import Prototypes
 

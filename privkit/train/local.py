@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from privkit.batch import Batch
 from privkit.defenses._local import LocalRule
 from privkit.errors import InputError
-from privkit.methods._base import AbstractMethod, Batch
+from privkit.methods._base import AbstractMethod
 from privkit.personal import PersonalModel
 from privkit.train.cohort import Cohort
 from privkit.train.optimizer import StackedAdamW

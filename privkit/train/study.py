@@ -1,8 +1,9 @@
 """From a study to run directories: which runs there are, and which are trained together.
 
 Runs that agree in data, encoder, model, method, rounds and the defense's local rule share every tensor
-operation, so they are trained as one batch. Stacked arithmetic may differ in the last bits from one batch composition to another; a run
-therefore remembers its batch, and a resumed run is trained in the same one: same bytes after any kill.
+operation, so they are trained as one batch. Stacked arithmetic may differ in the last bits from one batch
+composition to another; a run therefore remembers its batch, and a resumed run is trained in the same one:
+same bytes after any kill.
 """
 
 import json

@@ -88,6 +88,7 @@ def svg(figure: Figure, title: str) -> Markup:
     drawn = re.sub(r'<g id="[^"]*"', "<g", drawn).replace("xlink:href", "href")
     drawn = re.sub("|".join(_VARIABLES), lambda found: f"var(--{_VARIABLES[found[0]]})", drawn)
     drawn = re.sub(r"\n\s*", "\n", drawn)
+    drawn = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), drawn)
     width, height = (round(72 * inches) for inches in figure.get_size_inches())
     start = f'<svg viewBox="0 0 {width} {height}" role="img">\n<title>{escape(title)}</title>'
     return Markup(start + drawn[drawn.index(">") + 1 :])
