@@ -18,6 +18,7 @@ from privkit.store import Run
 from privkit.transcript import Records, ServerView, Transcript
 
 _MOST_ROUNDS = 20
+_FEW_ROUNDS = 4  # between which a curve is drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,7 @@ class Scores:
     Attributes:
         whole: from all rounds together, shape [N].
         each: from one round alone, by round; a round it cannot work on is missing.
-        until: from all rounds up to one, by round; for attacks on canaries, which certify what is spent.
+        until: from all rounds up to one, by round; of attacks on records only some rounds.
     """
 
     whole: np.ndarray
@@ -71,7 +72,12 @@ class RunView:
         scores = Scores(
             _scored(attack, view, candidates),
             _by_round(attack, view.only, candidates, shown_rounds(view)),
-            _by_round(attack, view.until, candidates, shown_rounds(view) if asks_canaries else []),
+            _by_round(
+                attack,
+                view.until,
+                candidates,
+                shown_rounds(view, _MOST_ROUNDS if asks_canaries else _FEW_ROUNDS),
+            ),
         )
         _write(path, key, candidates, scores)
         return scores
@@ -82,10 +88,10 @@ class RunView:
         return hashlib.sha256(atomic.canonical_json(content).encode()).hexdigest()
 
 
-def shown_rounds(view: ServerView) -> list[int]:
-    """Return the rounds that are also looked at alone: all, or about twenty from the first to the last."""
+def shown_rounds(view: ServerView, most: int = _MOST_ROUNDS) -> list[int]:
+    """Return the rounds that are also looked at alone: all, or so many from the first to the last."""
     rounds = view.rounds
-    chosen = np.linspace(0, len(rounds) - 1, min(len(rounds), _MOST_ROUNDS)).round().astype(int)
+    chosen = np.linspace(0, len(rounds) - 1, min(len(rounds), most)).round().astype(int)
     return [rounds[i] for i in np.unique(chosen)]
 
 

@@ -51,7 +51,8 @@ def _one(axes: Axes, found: Taken, place: int) -> None:
     colour = ink.attack_colour(place)
     alone, summed = (_numbers(values) for values in (found.by_round, found.cumulative))
     axes.plot(np.arange(len(alone)) + 1, alone, "o", color=colour, markersize=2.6, alpha=0.75, linewidth=0)
-    axes.plot(np.arange(len(summed)) + 1, summed, color=colour, linestyle=ink.dashes(place))
+    known = np.flatnonzero(np.isfinite(summed))
+    axes.plot(known + 1, summed[known], color=colour, linestyle=ink.dashes(place))
 
 
 def _numbers(values: tuple[float | None, ...]) -> np.ndarray:
