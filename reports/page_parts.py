@@ -12,15 +12,16 @@ from reports import audit_files, numbers
 from reports.figures import histograms, ink, roc, rounds
 from reports.findings import CellFindings, Findings, Inversion, Rebuilt, Taken
 
-MOST_PICTURES = 1_000_000  # characters of base64, out of the 2 MB of a page
+MOST_PICTURES = 600_000  # characters of base64, out of the 2 MB of a page
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttackKey:
-    """One attack in the key of a cell's figures: its colour, and its AUC or why it has none."""
+    """One attack in the key of a cell's figures: its line, and its AUC or why it has none."""
 
     name: str
     colour: int
+    dashes: str
     auc: str
     reason: str
 
@@ -104,6 +105,7 @@ def _key(found: Taken, place: int) -> AttackKey:
     return AttackKey(
         name=found.attack,
         colour=place % ink.ATTACK_COLOURS,
+        dashes=ink.css_dashes(place),
         auc="" if auc is None else numbers.interval(auc.value, auc.low, auc.high),
         reason=found.reason or ("" if auc is None or auc.value is not None else auc.note),
     )

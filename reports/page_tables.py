@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accountant.assumptions import ASSUMPTIONS
+from accountant.bound import Bound
 from reports import audit_table, numbers
 from reports.findings import CellFindings, Findings, Inversion
 from reports.table import Column, Table
@@ -25,17 +26,24 @@ def promised(findings: Findings) -> Table:
             _number("delta", "δ", show=numbers.delta),
             Column(key="relation", title="neighbours"),
             Column(key="unit", title="unit"),
-            Column(key="method", title="method"),
-            Column(key="bound", title="bound"),
+            Column(key="computed", title="computed as"),
             _number("releases", "releases", show=numbers.count),
             _number("noise_ratio", "noise / claimed"),
             Column(key="broken", title="broken assumptions"),
         ),
         rows=[
-            {**row, "broken": _broken(cell)}
+            {**row, "computed": _computed(cell), "broken": _broken(cell)}
             for cell, row in zip(findings.cells, audit_table.cells(findings).rows, strict=True)
         ],
     )
+
+
+def _computed(cell: CellFindings) -> str | None:
+    """Return how an epsilon was computed, and whether it could be smaller."""
+    if cell.promised is None:
+        return None
+    claim = cell.promised.claim
+    return claim.method if claim.bound is Bound.EXACT else f"{claim.bound}, {claim.method}"
 
 
 def _broken(cell: CellFindings) -> str:

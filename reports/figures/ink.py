@@ -61,6 +61,12 @@ def dashes(index: int) -> Dashes:
     return _DASHES[index % len(_DASHES)]
 
 
+def css_dashes(index: int) -> str:
+    """Return the same dashes for a line of width 3 in the page's own key."""
+    dashes = _DASHES[index % len(_DASHES)]
+    return "none" if isinstance(dashes, str) else " ".join(f"{2.2 * length:g}" for length in dashes[1])
+
+
 @contextmanager
 def drawing(title: str) -> Iterator[None]:
     """Draw in privkit's style; ids in the SVG follow from the title, so equal figures are equal bytes."""
@@ -87,8 +93,15 @@ def svg(figure: Figure, title: str) -> Markup:
     drawn = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
     drawn = re.sub(r'<g id="[^"]*"', "<g", drawn).replace("xlink:href", "href")
     drawn = re.sub("|".join(_VARIABLES), lambda found: f"var(--{_VARIABLES[found[0]]})", drawn)
+    drawn = re.sub(r"font-family: [^;]*; |transform=\"rotate\(-0[^\"]*\"", "", drawn)  # the page's own font
+    drawn = re.sub(r' (?:d|x|y|transform)="[^"]*"', _shorter, drawn)
     drawn = re.sub(r"\n\s*", "\n", drawn)
-    drawn = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), drawn)
     width, height = (round(72 * inches) for inches in figure.get_size_inches())
     start = f'<svg viewBox="0 0 {width} {height}" role="img">\n<title>{escape(title)}</title>'
     return Markup(start + drawn[drawn.index(">") + 1 :])
+
+
+def _shorter(attribute: re.Match[str]) -> str:
+    """Return an attribute with numbers to a tenth of a point and without needless spaces."""
+    text = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), attribute[0])
+    return re.sub(r"\s*\n\s*(?=[A-Za-z\"])|(?<=[MLz]) ", "", text)
