@@ -26,6 +26,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "igpp": {"epsilon": 2.0, "clip_norm": 1.5},
     "faulty_igpp": {"claims": {"epsilon": 2.0, "clip_norm": 1.5}},
     "vpp": {"epsilon": 2.0, "clip_norm": 1.5},
+    "vpp_early": {"epsilon": 2.0, "clip_norm": 1.5},
     "vpdr": {"epsilon": 2.0, "clip_norm": 1.5, "partition": "random"},
     "dcr": {"release": {"name": "igpp", "epsilon": 2.0, "clip_norm": 1.5}},
 }
@@ -118,7 +119,8 @@ def test_there_is_one_vector_per_class_with_its_count(defense):
     assert payload.vectors.dtype == np.float32
 
 
-@every_defense
+# vpp_early clips by another partition than it draws noise by, which is one of its faults
+@pytest.mark.parametrize("defense", [build(n) for n in NAMES if n != "vpp_early"])
 @given(seed=st.integers(0, 1000), spread=st.sampled_from([0.0, 0.1, 1.0, 100.0]))
 def test_without_noise_it_is_the_mean_of_the_clipped_records(defense, seed, spread):
     z = spread * np.random.default_rng(seed).standard_normal((RECORDS, 5))

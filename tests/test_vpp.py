@@ -13,7 +13,7 @@ from accountant.gaussian import sigma_from_epsilon
 from accountant.selection import fidelity, scale
 from accountant.vpp import SplitCalibration
 from privkit import plug
-from privkit.defenses._base import Mechanism
+from privkit.defenses._base import AbstractReleaseDefense, Mechanism
 from privkit.defenses.vpdr import Vpdr
 from privkit.defenses.vpp import Vpp
 from privkit.embeddings import Embeddings
@@ -255,3 +255,22 @@ def test_vpdr_releases_as_vpp_does():
     assert one.payload.digest() == two.payload.digest()
     assert one.event == two.event
     assert whole.local.radius == 5.0
+
+
+# ---------------------------------------------------------------------- the older public revision
+
+
+def test_the_older_revision_draws_less_noise_than_the_paper_and_shows_its_scores():
+    settings_ = {"epsilon": 1.0, "rho": 0.2, "clip_norm": 5.0}
+    defense = plug.build("privkit.defenses", {"name": "vpp_early", **settings_})
+    assert isinstance(defense, AbstractReleaseDefense)
+    mechanism, source, embeddings = defense.mechanism(rounds=20), noise(2), held(dim=60)
+    sent = [mechanism.privatize(embeddings, source) for _ in range(300)]
+    left = np.array([s.payload.vectors - s.hidden.means for s in sent])
+    power = (left[:, 2] ** 2).mean() / (2 * 5.0 / 20) ** 2 / 24.301**2
+    assert power == pytest.approx(0.68, abs=0.01)  # of isotropic noise at sigma_ref, which is 24.301 here
+    best = np.argsort(-discriminability(embeddings, stabiliser=1e-6), kind="stable")[:12]
+    assert all((s.hidden.groups[best] == 0).all() for s in sent)
+    found = claim(sent[0].event, delta=1e-5)
+    assert found.epsilon == np.inf
+    assert defense.promise == (1.0, 1e-5)

@@ -1,0 +1,111 @@
+"""VPP as an older public revision of the authors' code drew it, with what that really costs. Protects nothing.
+
+Four things differ from the paper, and each breaks its proof: scores are divided by their largest one, which moves
+with a record; the private choice spends its whole share anew in every round; the noise groups are the largest
+scores themselves, not the private choice that records were clipped by; and the noise leaves out the weights of
+Eq. 12.
+
+Source: revision ed89b228 of the repository published with VPDR, as described in its analysis.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from accountant.contract import Contract, Counts, DependsOn
+from accountant.events import Composed, GroupGaussian, NonPrivate, PureDP
+from accountant.groupwise import Allocation
+from accountant.selection import scale
+from accountant.vpp import SplitCalibration, sigma_ref
+from privkit.clip import clip_groups
+from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
+from privkit.defenses._means import class_means
+from privkit.embeddings import Embeddings
+from privkit.noise import Noise
+from privkit.partitions._base import largest
+from privkit.partitions._scores import discriminability
+from privkit.release import Prototypes
+from privkit.truth import Hidden
+
+
+class VppEarly(AbstractReleaseDefense):
+    """States the paper's promise; its events say what it spends."""
+
+    citation: ClassVar[str] = "vpdr"
+
+    epsilon: float = Field(gt=0, description="privacy loss promised for the whole run, in nats")
+    delta: float = Field(default=1e-5, gt=0, lt=1, description="probability that the promise fails")
+    clip_norm: float = Field(default=1.0, gt=0, description="R, largest l2 norm of one record's embedding")
+    rho: float = Field(default=0.2, gt=0, le=0.5, description="share of coordinates in the informative group")
+    split: float = Field(
+        default=0.1, gt=0, lt=1, description="r, fraction of epsilon meant for all selections"
+    )
+    score_bound: float = Field(default=0.1, gt=0, description="H, largest score")
+
+    @property
+    def promise(self) -> Promise:
+        return Promise(self.epsilon, self.delta)
+
+    def mechanism(self, *, rounds: int) -> "EarlyMeans":
+        reference = sigma_ref(
+            SplitCalibration.CODED, epsilon=self.epsilon, delta=self.delta, rounds=rounds, split=self.split
+        )
+        return EarlyMeans(self, reference)
+
+
+@dataclass(frozen=True)
+class EarlyMeans:
+    """Its release of one round.
+
+    Attributes:
+        settings: of the defense.
+        reference: sigma_ref as the code calibrates it; no unit.
+    """
+
+    settings: VppEarly
+    reference: float
+
+    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
+        radius, spent = self.settings.clip_norm, self.settings.split * self.settings.epsilon
+        groups = Allocation.of(dim=embeddings.vectors.shape[1], rho=self.settings.rho)
+        scores_d = discriminability(embeddings, stabiliser=1e-6)
+        clip_d = self._private_choice(scores_d, groups.sizes[0], spent, noise)
+        noise_d = np.where(largest(scores_d, groups.sizes[0]), 0, 1)
+        clipped = clip_groups(embeddings.vectors, clip_d, norms=groups.clip_norms(radius))
+        means = class_means(embeddings.with_vectors(clipped))
+        # a record of length R may lie in one noise group whole, whatever it was clipped by
+        sigmas = tuple(self.reference * kappa for kappa in groups.kappas)
+        std_Pd = np.array(sigmas)[noise_d] * 2.0 * radius / means.counts[:, None]
+        noisy = means.vectors + std_Pd * noise.normal(means.vectors.shape)
+        payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
+        event = Composed(
+            events=tuple(
+                replace(part, contract=_contract(radius, embeddings))
+                for part in (
+                    NonPrivate(reason="noise groups and score scale show private scores without noise"),
+                    PureDP(epsilon=spent),
+                    GroupGaussian(noise_multipliers=sigmas, sizes=groups.sizes, clip_norms=(radius, radius)),
+                )
+            )
+        )
+        return Privatized(payload, event, Hidden(means.vectors, noise_d))
+
+    def _private_choice(self, scores_d: np.ndarray, size: int, epsilon: float, noise: Noise) -> np.ndarray:
+        """Return the group that each coordinate is clipped with, from scores divided by their largest."""
+        bound, top = self.settings.score_bound, max(float(scores_d.max()), 1e-12)
+        spread = scale(k=size, score_bound=bound, epsilon_total=epsilon)
+        noisy_d = np.minimum(scores_d / top, bound) + spread * noise.laplace(scores_d.shape)
+        return np.where(largest(noisy_d, size), 0, 1)
+
+
+def _contract(radius: float, embeddings: Embeddings) -> Contract:
+    return Contract(
+        clip_norm=radius,
+        encoder=embeddings.encoder,
+        assignment=DependsOn.PUBLIC,
+        counts=Counts.PUBLIC,
+        hyperparameters=DependsOn.PUBLIC,
+        fresh_noise=True,
+    )
