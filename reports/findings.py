@@ -42,7 +42,10 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Histogram:
-    """How scores are spread: counts of members and non-members between neighbouring edges."""
+    """How scores are spread: counts of members and non-members between neighbouring edges.
+
+    The outermost bins hold what lies beyond.
+    """
 
     edges: tuple[float, ...]
     members: tuple[int, ...]

@@ -24,7 +24,7 @@ from privkit.transcript import Records, ServerView
 class Tracing(AbstractAttack):
     """Centred inner product with the average of all rounds, whitened by population and noise."""
 
-    citation: ClassVar[str] = "dwork2015"
+    citation: ClassVar[str] = "dwork2015, homer2008"
     threat: ClassVar[ThreatModel] = ThreatModel(
         who="honest-but-curious server",
         knows=(

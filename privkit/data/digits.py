@@ -72,23 +72,7 @@ class Digits(AbstractData):
         description="records per class and domain, at least 1; null takes all that are stored",
     )
 
-    citation: ClassVar[str] = """\
-@article{lecun1998gradient,
-  author = {LeCun, Yann and Bottou, L{\\'e}on and Bengio, Yoshua and Haffner, Patrick},
-  title = {Gradient-based learning applied to document recognition},
-  journal = {Proceedings of the IEEE}, volume = {86}, number = {11}, pages = {2278--2324},
-  year = {1998}
-}
-@misc{alpaydin1998optical,
-  author = {Alpaydin, E. and Kaynak, C.},
-  title = {Optical Recognition of Handwritten Digits},
-  howpublished = {UCI Machine Learning Repository}, year = {1998}, doi = {10.24432/C50P49}
-}
-@misc{alpaydin1996pen,
-  author = {Alpaydin, E. and Alimoglu, Fevzi},
-  title = {Pen-Based Recognition of Handwritten Digits},
-  howpublished = {UCI Machine Learning Repository}, year = {1996}, doi = {10.24432/C5MG6K}
-}"""
+    citation: ClassVar[str] = "lecun1998gradient, alpaydin1998optical, alpaydin1996pen"
 
     @field_validator("domains")
     @classmethod

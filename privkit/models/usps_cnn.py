@@ -29,13 +29,7 @@ class UspsCnn(AbstractEncoder):
         description="scale every vector to Euclidean length 1, which bounds it without clipping",
     )
 
-    citation: ClassVar[str] = """\
-@software{chen2026ccexam,
-  author = {Chen, Siyan and L{\\o}kke, Andrea and Gelato, Riccardo and Baburajan, Rahul
-            and Oei, Keyne and Catteau, Myrthe},
-  title = {Collaborative Coding Exam}, version = {1.0.0}, year = {2026},
-  url = {https://github.com/FYS-8805-Collaborative-Coding/Collaborative-Coding-Exam}
-}"""
+    citation: ClassVar[str] = "chen2026ccexam"
 
     @property
     def dim(self) -> int:
