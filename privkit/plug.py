@@ -110,7 +110,9 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
     if first["type"] == "missing":
         return f"{where} is missing; add it."
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
-    return f"{where}={first['input']!r}: {message[0].lower()}{message[1:]}."
+    return (
+        f"{where}={first['input']!r}: {message[0].lower()}{message[1:]}{'' if message.endswith('?') else '.'}"
+    )
 
 
 def unknown(kind: str, name: str, *, known: list[str]) -> str:

@@ -274,3 +274,9 @@ def test_the_older_revision_draws_less_noise_than_the_paper_and_shows_its_scores
     found = claim(sent[0].event, delta=1e-5)
     assert found.epsilon == np.inf
     assert defense.promise == (1.0, 1e-5)
+
+
+@pytest.mark.parametrize("inner", [{"name": "dcr"}, {"name": "vpdr", "epsilon": 1.0}])
+def test_two_local_rules_are_refused(inner):
+    with pytest.raises(InputError, match=r"changes local training too, and only one defense can; give one"):
+        plug.build("privkit.defenses", {"name": "dcr", "release": inner})

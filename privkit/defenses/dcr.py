@@ -7,6 +7,7 @@ from pydantic import Field, field_serializer, field_validator
 from privkit import plug
 from privkit.defenses._base import AbstractReleaseDefense, Mechanism, Promise
 from privkit.defenses._distillation import ClippingRegularization
+from privkit.defenses._local import AsPublished
 from privkit.defenses.none import Nothing
 
 
@@ -26,6 +27,15 @@ class Dcr(AbstractReleaseDefense):
         if isinstance(value, AbstractReleaseDefense):
             return value
         return plug.build("privkit.defenses", value)
+
+    @field_validator("release")
+    @classmethod
+    def _one_rule(cls, release: AbstractReleaseDefense) -> AbstractReleaseDefense:
+        if not isinstance(release.local, AsPublished):
+            raise ValueError(  # noqa: TRY004 a wrong setting, not a wrong type
+                f"{release.name} changes local training too, and only one defense can; give one that only releases"
+            )
+        return release
 
     @field_serializer("release")
     def _plain(self, release: AbstractReleaseDefense) -> dict[str, Any]:

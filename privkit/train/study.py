@@ -122,8 +122,8 @@ def refuse_impossible(plan: Plan, data: Encoded) -> None:
         )
         try:
             mechanism.privatize(own, NoNoise())
-        except InputError as error:
-            raise InputError(f"{plan.name}, client {data.names[m]}: {error}") from None
+        except ValueError as error:
+            raise InputError(f"cell {plan.cell}, client {data.names[m]}: {error}") from None
 
 
 def info(plan: Plan, data: Encoded) -> RunInfo:
