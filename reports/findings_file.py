@@ -44,10 +44,15 @@ def read(path: Path) -> Findings:
 
 
 def of_run(run: Path) -> Findings:
-    """Return the findings of a folder that was audited; any other is refused."""
-    path = run / "audit" / NAME
+    """Return the findings of a folder that was audited, or of the audit's own folder; any other is refused."""
+    path = run / NAME if (run / NAME).is_file() else run / "audit" / NAME
     if not run.is_dir():
         raise InputError(f"{run} does not exist; give a folder that `privkit audit` has audited.")
+    partial = run / "audit" / "partial"
+    if not path.is_file() and (partial / NAME).is_file():
+        raise InputError(
+            f"{run} has only an audit of chosen attacks; give {partial}, or audit it without --attacks."
+        )
     if not path.is_file():
         raise InputError(f"{run} has no audit; run `privkit audit --run {run}` first.")
     return read(path)

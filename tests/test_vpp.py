@@ -18,7 +18,8 @@ from privkit.defenses.vpdr import Vpdr
 from privkit.defenses.vpp import Vpp
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
-from privkit.noise import NoNoise, SeededNoise
+from privkit.noise import Noise, NoNoise, SeededNoise
+from privkit.partitions._base import AbstractPartition, Chosen
 from privkit.partitions._scores import discriminability
 from privkit.partitions.laplace import Laplace
 from privkit.partitions.oracle import Oracle
@@ -280,3 +281,33 @@ def test_the_older_revision_draws_less_noise_than_the_paper_and_shows_its_scores
 def test_two_local_rules_are_refused(inner):
     with pytest.raises(InputError, match=r"changes local training too, and only one defense can; give one"):
         plug.build("privkit.defenses", {"name": "dcr", "release": inner})
+
+
+# ---------------------------------------------------------------------- every partition
+
+PARTITIONS = plug.names("privkit.partitions")
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+def test_every_partition_has_the_size_asked_for_and_states_a_cost_exactly_when_it_looks(name):
+    partition = plug.build("privkit.partitions", name)
+    assert isinstance(partition, AbstractPartition)
+    chosen = partition.choose(held(dim=40), size=7, epsilon=0.1 if partition.share else 0.0, noise=noise())
+    assert chosen.informative.sum() == 7
+    other = partition.choose(held(5, dim=40), size=7, epsilon=0.1 if partition.share else 0.0, noise=noise())
+    if chosen.cost is None:
+        assert partition.share == 0
+        assert (chosen.informative == other.informative).all()
+    assert partition.private == (not isinstance(chosen.cost, NonPrivate))
+
+
+class Free(Laplace):
+    """Takes a share and states no cost."""
+
+    def choose(self, embeddings: Embeddings, *, size: int, epsilon: float, noise: Noise) -> Chosen:
+        return super().choose(embeddings, size=size, epsilon=epsilon, noise=noise)._replace(cost=None)
+
+
+def test_a_partition_that_spends_and_states_no_cost_is_refused():
+    with pytest.raises(InputError, match="states no cost; return what it spent"):
+        Vpp(epsilon=1.0, partition=Free()).mechanism(rounds=1).privatize(held(), noise())

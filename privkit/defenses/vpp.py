@@ -22,6 +22,7 @@ from privkit.clip import clip_groups
 from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
 from privkit.defenses._means import class_means, refuse_single_records
 from privkit.embeddings import Embeddings
+from privkit.errors import InputError
 from privkit.noise import Noise
 from privkit.partitions._base import AbstractPartition
 from privkit.partitions.laplace import Laplace
@@ -117,6 +118,11 @@ class GroupwiseMeans:
         chosen = self.partition.choose(
             embeddings, size=groups.sizes[0], epsilon=self.selection_epsilon, noise=noise
         )
+        if self.selection_epsilon and chosen.cost is None:
+            raise InputError(
+                f"partition {self.partition.name} was given epsilon {self.selection_epsilon:g} and states no cost; "
+                "return what it spent, or a share of 0."
+            )
         group_d = np.where(chosen.informative, 0, 1)
         norms, sigmas = groups.clip_norms(self.clip_norm), groups.multipliers(self.noise_multiplier)
         means = class_means(embeddings.with_vectors(clip_groups(embeddings.vectors, group_d, norms=norms)))
