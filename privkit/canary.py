@@ -21,6 +21,8 @@ from privkit.errors import InputError
 from privkit.noise import Purpose, keyed
 from privkit.transcript import Records
 
+PER_CLASS = 4  # few enough to stay independent under noise that differs by group
+
 
 def design(
     *,

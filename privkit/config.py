@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from privkit import plug
+from privkit import canary, plug
 from privkit.data._base import AbstractData
 from privkit.defenses._base import AbstractReleaseDefense
 from privkit.errors import InputError
@@ -56,7 +56,7 @@ class Canaries(plug.Settings):
     count: int = Field(default=0, ge=0, description="canaries per client and seed; 0 plants none")
     norm: float = Field(default=3.0, gt=0, description="length of a canary, in the units of the embedding")
     per_class: int = Field(
-        default=4,
+        default=canary.PER_CLASS,
         ge=2,
         description="most canaries that share a class; few keep them independent where noise differs by group",
     )

@@ -282,5 +282,11 @@ def _designed(clients: int, count: int, dim: int, norm: float | None, num_classe
             "canary_norm is missing; give a length above your clip norm, for example 3 times it."
         )
     return canary.design(
-        clients=clients, count=count, dim=dim, norm=norm, num_classes=num_classes, seed=secrets.randbits(128)
+        clients=clients,
+        count=count,
+        dim=dim,
+        norm=norm,
+        num_classes=num_classes,
+        seed=secrets.randbits(128),
+        per_class=canary.PER_CLASS,
     )
