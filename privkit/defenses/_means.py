@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from accountant.contract import Contract, Counts, DependsOn, Relation
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 
@@ -42,3 +43,16 @@ def refuse_single_records(means: ClassMeans, *, least: int) -> None:
             f"class {means.labels[p]} of a client has {means.counts[p]} record{'s' * int(means.counts[p] > 1)}, and "
             f"smallest_class is {least}: give it more records, drop it, or lower smallest_class."
         )
+
+
+def contract_of_means(embeddings: Embeddings, *, clip_norm: float, hyperparameters: DependsOn) -> Contract:
+    """Return the conditions under which noise on means of clipped records costs what its multiplier says."""
+    return Contract(
+        relation=Relation.REPLACE_SAME_LABEL,
+        clip_norm=clip_norm,
+        encoder=embeddings.encoder,
+        assignment=DependsOn.PUBLIC,
+        counts=Counts.PUBLIC,
+        hyperparameters=hyperparameters,
+        fresh_noise=True,
+    )

@@ -11,12 +11,12 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from accountant.contract import Contract, Counts, DependsOn, Relation
+from accountant.contract import Contract, DependsOn
 from accountant.events import Gaussian
 from accountant.gaussian import sigma_from_epsilon
 from privkit.clip import clip_to_ball
 from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
-from privkit.defenses._means import class_means, refuse_single_records
+from privkit.defenses._means import class_means, contract_of_means, refuse_single_records
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.release import Prototypes
@@ -80,12 +80,4 @@ class GaussianMeans:
         return Privatized(payload, event, Hidden(means.vectors, one_group))
 
     def _contract(self, embeddings: Embeddings) -> Contract:
-        return Contract(
-            relation=Relation.REPLACE_SAME_LABEL,
-            clip_norm=self.clip_norm,
-            encoder=embeddings.encoder,
-            assignment=DependsOn.PUBLIC,
-            counts=Counts.PUBLIC,
-            hyperparameters=self.hyperparameters,
-            fresh_noise=True,
-        )
+        return contract_of_means(embeddings, clip_norm=self.clip_norm, hyperparameters=self.hyperparameters)

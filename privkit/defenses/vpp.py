@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, field_serializer, field_validator
 
-from accountant.contract import Contract, Counts, DependsOn, Relation
+from accountant.contract import Contract, DependsOn
 from accountant.events import Composed, Event, GroupGaussian
 from accountant.gaussian import sigma_from_epsilon
 from accountant.groupwise import Allocation
@@ -20,7 +20,7 @@ from accountant.vpp import SplitCalibration, sigma_ref
 from privkit import plug
 from privkit.clip import clip_groups
 from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
-from privkit.defenses._means import class_means, refuse_single_records
+from privkit.defenses._means import class_means, contract_of_means, refuse_single_records
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import Noise
@@ -135,15 +135,7 @@ class GroupwiseMeans:
         return Privatized(payload, event, Hidden(means.vectors, group_d))
 
     def _contract(self, embeddings: Embeddings) -> Contract:
-        return Contract(
-            relation=Relation.REPLACE_SAME_LABEL,
-            clip_norm=self.clip_norm,
-            encoder=embeddings.encoder,
-            assignment=DependsOn.PUBLIC,
-            counts=Counts.PUBLIC,
-            hyperparameters=self.hyperparameters,
-            fresh_noise=True,
-        )
+        return contract_of_means(embeddings, clip_norm=self.clip_norm, hyperparameters=self.hyperparameters)
 
 
 def _composed(parts: list[Any], contract: Contract) -> Event:

@@ -14,14 +14,14 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from accountant.contract import Contract, Counts, DependsOn
+from accountant.contract import DependsOn
 from accountant.events import Composed, GroupGaussian, NonPrivate, PureDP
 from accountant.groupwise import Allocation
 from accountant.selection import scale
 from accountant.vpp import SplitCalibration, sigma_ref
 from privkit.clip import clip_groups
 from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
-from privkit.defenses._means import class_means
+from privkit.defenses._means import class_means, contract_of_means
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.partitions._base import largest
@@ -80,9 +80,10 @@ class EarlyMeans:
         std_Pd = np.array(sigmas)[noise_d] * 2.0 * radius / means.counts[:, None]
         noisy = means.vectors + std_Pd * noise.normal(means.vectors.shape)
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
+        contract = contract_of_means(embeddings, clip_norm=radius, hyperparameters=DependsOn.PUBLIC)
         event = Composed(
             events=tuple(
-                replace(part, contract=_contract(radius, embeddings))
+                replace(part, contract=contract)
                 for part in (
                     NonPrivate(reason="noise groups and score scale show private scores without noise"),
                     PureDP(epsilon=spent),
@@ -98,14 +99,3 @@ class EarlyMeans:
         spread = scale(k=size, score_bound=bound, epsilon_total=epsilon)
         noisy_d = np.minimum(scores_d / top, bound) + spread * noise.laplace(scores_d.shape)
         return np.where(largest(noisy_d, size), 0, 1)
-
-
-def _contract(radius: float, embeddings: Embeddings) -> Contract:
-    return Contract(
-        clip_norm=radius,
-        encoder=embeddings.encoder,
-        assignment=DependsOn.PUBLIC,
-        counts=Counts.PUBLIC,
-        hyperparameters=DependsOn.PUBLIC,
-        fresh_noise=True,
-    )
