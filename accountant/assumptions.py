@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 
 from accountant.contract import Contract, Counts, DependsOn, Relation
-from accountant.events import Leaf, NonPrivate, PureDP
+from accountant.events import Leaf, NonPrivate, PureDP, TopK
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +153,12 @@ def needed(leaf: Leaf) -> tuple[str, ...]:
 def _pure(leaf: PureDP) -> tuple[str, ...]:
     # It is stated for the mechanism as a whole, whatever the vectors behind it.
     return ("A2", "A6", "A7", "A8", "A9", "A10")
+
+
+@needed.register(TopK)
+def _selection(leaf: TopK) -> tuple[str, ...]:
+    # It pays for the whole range of every score, whatever moved it: an encoder, a count, a label.
+    return ("A6", "A7", "A8", "A9", "A10")
 
 
 @needed.register(NonPrivate)

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+_LARGEST_COUNT = 2**53
+
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
@@ -49,8 +51,14 @@ def closed_unit(**named: Any) -> None:
 
 
 def count(**named: Any) -> None:
-    """Refuse any value that is not a whole number of at least 1."""
+    """Refuse any value that is not a whole number of at least 1, or too large to be counted exactly."""
     for name, value in named.items():
+        if isinstance(value, int) and not isinstance(value, bool) and value > _LARGEST_COUNT:
+            raise ValueError(f"{name} is above 2^53, beyond which floats lose whole numbers; give fewer.")
         number = _number(name, value)
-        if number != math.floor(number) or not 1 <= number < math.inf:
+        if not 1 <= number < math.inf or number != math.floor(number):
             raise ValueError(f"{name}={value} must be a whole number of at least 1.")
+        if number > _LARGEST_COUNT:
+            raise ValueError(
+                f"{name}={value} is above 2^53, beyond which floats lose whole numbers; give fewer."
+            )

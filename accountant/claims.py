@@ -4,13 +4,15 @@ import math
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from accountant import check, gaussian, sequential
+from accountant.accountants import smallest
 from accountant.assumptions import broken, in_order, needed
 from accountant.bound import Bound as Bound
+from accountant.consequences import Broken, priced
 from accountant.contract import Contract, Relation
-from accountant.cost import Cost, total
-from accountant.events import Event, leaves
-from accountant.tradeoff import AbstractCurve, GaussianCurve, NoPromise
+from accountant.cost import total
+from accountant.events import Event, Leaf, SubsampledGaussian, counted
+from accountant.relations import restated
+from accountant.tradeoff import AbstractCurve, GaussianCurve, LossyCurve, NoPromise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,7 @@ class Claim:
         bound: whether a better analysis of the same events could give less.
         releases: how many mechanisms ran, each counted as often as it ran.
         needs: ids of the assumptions that the claim rests on (:mod:`accountant.assumptions`).
-        broken: pairs (id, reason) of those that the contracts break or leave undeclared.
+        broken: those that the contracts break or leave undeclared, each with what that costs.
         unbounded: why nothing is promised; None if something is.
     """
 
@@ -38,7 +40,7 @@ class Claim:
     bound: Bound
     releases: int
     needs: tuple[str, ...]
-    broken: tuple[tuple[str, str], ...]
+    broken: tuple[Broken, ...]
     unbounded: str | None = None
 
     @property
@@ -58,57 +60,80 @@ class Claim:
             "releases": self.releases,
             "covered": self.covered,
             "needs": list(self.needs),
-            "broken": [{"id": id, "reason": reason} for id, reason in self.broken],
+            "broken": [found.to_dict() for found in self.broken],
             "reason": self.unbounded,
         }
 
 
-def claim(event: Event, *, delta: float) -> Claim:
+def claim(event: Event, *, delta: float, relation: Relation | None = None) -> Claim:
     """Return the smallest epsilon that the events are known to promise, with its conditions.
 
-    ===============  ============  ==========================================================
-    events           method        bound
-    ===============  ============  ==========================================================
-    none             nothing ran   exact: epsilon 0, under any relation
-    all Gaussian     exact         exact
-    some pure        joint         upper bound (exact for randomised response)
-    too many kinds   sequential    upper bound, or "as Gaussian" where that is smaller
-    a non-private    no promise    exact: epsilon inf, not covered
-    ===============  ============  ==========================================================
+    =====================  ============  ======================================================
+    events                 method        bound
+    =====================  ============  ======================================================
+    none                   nothing ran   exact: epsilon 0, under any relation
+    all Gaussian           exact         exact
+    some pure              joint         upper bound (exact for randomised response)
+    others                 the smallest  upper bound (:mod:`accountant.accountants`)
+    a non-private          no promise    exact: epsilon inf, not covered
+    =====================  ============  ======================================================
 
     Args:
         event: everything that was released, whole.
         delta: in (0, 1); 0 is allowed without Gaussian parts.
+        relation: which neighbours to claim for; by default those that the contracts were made for.
 
     Raises:
         UnsupportedEventError: names the part whose cost is not known.
-        ValueError: parts of the event were made for different relations or units.
+        ValueError: parts of the event were made for different relations or units, or have no sensitivity under
+            the relation asked for.
 
     >>> from accountant.events import Gaussian, Repeated
     >>> found = claim(Repeated(event=Gaussian(noise_multiplier=26.37954927), count=50), delta=1e-5)
     >>> round(found.epsilon, 6), found.method, found.covered
     (1.0, 'exact', False)
     """
-    parts = list(leaves(event))
-    cost = total(event)
-    epsilon, method, bound = _smallest_epsilon(cost, delta)
-    needs: dict[Contract, set[str]] = {}
-    for leaf, _ in parts:
-        needs.setdefault(leaf.contract, set()).update(needed(leaf))
-    found = {pair: None for contract, ids in needs.items() for pair in broken(contract, ids)}
-    order = in_order(id for id, _ in found)
+    event = event if relation is None else restated(event, relation)
+    parts = counted(event)
+    answer = smallest(event, delta=delta)
+    contracts = [leaf.contract for leaf in parts]
     return Claim(
-        epsilon=epsilon,
+        epsilon=answer.epsilon,
         delta=delta,
-        relation=_common([contract.relation for contract in needs], "relations", Contract().relation),
-        unit=_common([contract.unit for contract in needs], "units of privacy", Contract().unit),
-        method=method,
-        bound=bound,
-        releases=sum(runs for _, runs in parts),
-        needs=in_order(id for ids in needs.values() for id in ids),
-        broken=tuple(sorted(found, key=lambda pair: order.index(pair[0]))),
-        unbounded=cost.unbounded,
+        relation=_common([c.relation for c in contracts], "relations", relation or Contract().relation),
+        unit=_common([c.unit for c in contracts], "units of privacy", Contract().unit),
+        method=answer.method,
+        bound=answer.bound,
+        releases=sum(parts.values()),
+        needs=in_order(id for leaf in parts for id in needed(leaf)),
+        broken=_broken(parts, delta),
+        unbounded=total(event).unbounded or (_APPROXIMATE if math.isinf(answer.epsilon) else None),
     )
+
+
+def _broken(parts: dict[Leaf, int], delta: float) -> tuple[Broken, ...]:
+    """Return what the parts break, A1 first, each pair of assumption and reason once."""
+    breaking: dict[tuple[str, str], set[Leaf]] = {}
+    for leaf in parts:
+        for pair in broken(leaf.contract, needed(leaf)):
+            breaking.setdefault(pair, set()).add(leaf)
+    order = in_order(id for id, _ in breaking)
+    pairs = sorted(breaking, key=lambda pair: order.index(pair[0]))
+    return tuple(priced(id, reason, parts, breaking[id, reason], delta=delta) for id, reason in pairs)
+
+
+def under_relations(event: Event, *, delta: float) -> dict[Relation, float | str]:
+    """Return epsilon of the same releases under every neighbouring relation, or why there is none.
+
+    Arguments as in :func:`claim`.
+    """
+    found: dict[Relation, float | str] = {}
+    for relation in Relation:
+        try:
+            found[relation] = smallest(restated(event, relation), delta=delta).epsilon
+        except ValueError as error:
+            found[relation] = str(error)
+    return found
 
 
 def curve(event: Event) -> AbstractCurve:
@@ -120,6 +145,18 @@ def curve(event: Event) -> AbstractCurve:
     cost = total(event)
     if cost.unbounded is not None:
         return NoPromise()
+    ceiling = _ceiling(event)
+    return ceiling if cost.log_kept == 0 else LossyCurve(kept=math.exp(cost.log_kept), rest=ceiling)
+
+
+def _ceiling(event: Event) -> AbstractCurve:
+    """Return the ceiling of events, approximate parts apart."""
+    cost, parts = total(event), counted(event)
+    leaf = next(iter(parts), None)
+    if len(parts) == 1 and isinstance(leaf, SubsampledGaussian) and not cost.tight:
+        from accountant import subsampled
+
+        return subsampled.curve_of(leaf, steps=parts[leaf])
     if not cost.pure:
         return GaussianCurve(mu=cost.mu)
     from accountant.joint_curve import JointCurve
@@ -127,6 +164,7 @@ def curve(event: Event) -> AbstractCurve:
     return JointCurve(mu=cost.mu, pure=cost.pure)
 
 
+_APPROXIMATE = "the approximate parts alone fail more often than delta"
 _T = TypeVar("_T", bound=str)
 
 
@@ -139,31 +177,3 @@ def _common(values: list[_T], name: str, without_parts: _T) -> _T:
             "their costs do not add up, so claim them apart."
         )
     return first
-
-
-def _smallest_epsilon(cost: Cost, delta: float) -> tuple[float, str, Bound]:
-    check.closed_unit(delta=delta)
-    if delta == 1 or (delta == 0 and cost.mu > 0):
-        raise ValueError(f"delta={delta} must lie strictly between 0 and 1; Gaussian noise never reaches 0.")
-    if cost.unbounded is not None:
-        return math.inf, "no promise", Bound.EXACT
-    if not cost.pure:
-        if cost.mu == 0:
-            return 0.0, "nothing ran", Bound.EXACT
-        return gaussian.epsilon_from_mu(mu=cost.mu, delta=delta), "exact", Bound.EXACT
-    return *_with_pure_parts(cost, delta), Bound.UPPER
-
-
-def _with_pure_parts(cost: Cost, delta: float) -> tuple[float, str]:
-    from accountant import joint
-    from accountant.response import TooManyAtomsError
-
-    pure = dict(cost.pure)
-    try:
-        return joint.epsilon(delta=delta, mu=cost.mu, pure=pure), "joint"
-    except TooManyAtomsError:
-        mu = math.hypot(cost.mu, joint.gaussian_equivalent(pure))
-        return min(
-            (sequential.epsilon(delta=delta, mu=cost.mu, pure=pure), "sequential"),
-            (gaussian.epsilon_from_mu(mu=mu, delta=delta), "as Gaussian"),
-        )

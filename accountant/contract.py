@@ -30,6 +30,16 @@ class DependsOn(StrEnum):
     PRIVATE_STATE = "private state"
 
 
+class Query(StrEnum):
+    """What noise was added to; it says how far one record can move it (:mod:`accountant.relations`)."""
+
+    CLASS_MEANS = "means of classes"
+    CLASS_SUMS = "sums of classes"
+    SUMS_AND_COUNTS = "sums and counts of classes"
+    RECORD_SUM = "one sum over all records"
+    BOUNDED_SCORES = "scores of bounded range"
+
+
 class Counts(StrEnum):
     """Whether the number of records behind a released vector is part of the secret."""
 
@@ -44,6 +54,7 @@ class Contract:
 
     Attributes:
         relation: neighbouring relation for which the sensitivity was computed.
+        query: what noise was added to; without it, the release is priced for its own relation only.
         unit: whose presence is hidden, in words.
         clip_norm: largest l2 norm of one record inside the average, in the units of the embedding.
         encoder: what the map from raw record to vector was computed from.
@@ -52,11 +63,14 @@ class Contract:
         counts: whether the record counts that scale the noise are public.
         hyperparameters: what clip norm, noise and rounds were chosen from.
         fresh_noise: whether every release draws independent noise.
+        class_counts: records behind each released vector, in order, where these are public: what a broken
+            assumption costs depends on them. Empty when not declared.
 
     A field left at ``None`` is undeclared, and a claim that needs it is then not covered.
     """
 
     relation: Relation = Relation.REPLACE_SAME_LABEL
+    query: Query | None = None
     unit: str = "one record of one client"
     clip_norm: float | None = None
     encoder: DependsOn | None = None
@@ -64,6 +78,7 @@ class Contract:
     counts: Counts | None = None
     hyperparameters: DependsOn | None = None
     fresh_noise: bool | None = None
+    class_counts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.clip_norm is not None:
@@ -76,11 +91,14 @@ class Contract:
             raise ValueError(  # noqa: TRY004 a declaration, not a programming error
                 f"fresh_noise={self.fresh_noise!r}; say True or False, or leave it undeclared."
             )
+        object.__setattr__(self, "class_counts", tuple(int(n) for n in self.class_counts))
+        for n in self.class_counts:
+            check.count(class_count=n)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declared fields as plain values, undeclared ones left out."""
         named = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {k: _plain(v) for k, v in named.items() if v is not None}
+        return {k: _plain(v) for k, v in named.items() if v is not None and v != ()}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "Contract":
@@ -88,11 +106,13 @@ class Contract:
         unknown = sorted(set(plain) - {f.name for f in fields(cls)})
         if unknown:
             raise ValueError(f"contract has unknown field {unknown[0]!r}; was it written by a newer privkit?")
-        return cls(**{k: _member(k, _KINDS[k], v) if k in _KINDS else v for k, v in plain.items()})
+        named = {k: _member(k, _KINDS[k], v) if k in _KINDS else v for k, v in plain.items()}
+        return cls(**{**named, "class_counts": tuple(named.get("class_counts", ()))})
 
 
 _KINDS: dict[str, type[StrEnum]] = {
     "relation": Relation,
+    "query": Query,
     "encoder": DependsOn,
     "assignment": DependsOn,
     "counts": Counts,
@@ -110,4 +130,6 @@ def _member(name: str, kind: type[StrEnum], value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, StrEnum) else value
+    if isinstance(value, StrEnum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value

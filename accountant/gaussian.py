@@ -50,6 +50,22 @@ def mu_from_pure_epsilon(*, epsilon: float) -> float:
     return -2 * quantile_from_log(-epsilon - math.log1p(math.exp(-epsilon)))
 
 
+def mu_from_laplace(*, shift: float) -> float:
+    """Return the smallest mu for which Laplace noise on one number is mu-GDP, ``2 Phi^{-1}(1 - e^{-shift/2} / 2)``.
+
+    Args:
+        shift: how far the number can move / scale of the noise, > 0.
+
+    Source: Dong, Roth and Su (2022), Appendix A (trade-off function of Laplace noise); the worst point is where both
+    error rates are equal.
+
+    >>> round(mu_from_laplace(shift=1.0), 9)
+    1.032040087
+    """
+    check.positive(shift=shift)
+    return -2 * quantile_from_log(-shift / 2 - math.log(2))
+
+
 def log_delta_from_mu(*, epsilon: float, mu: float) -> float:
     """Return ln of the smallest delta for which mu-GDP is (epsilon, delta)-DP.
 

@@ -109,6 +109,46 @@ class ApproximateCurve(AbstractCurve):
         return math.exp(-self.epsilon) / (1 + math.exp(-self.epsilon))
 
 
+@dataclass(frozen=True, kw_only=True)
+class LossyCurve(AbstractCurve):
+    """Ceiling of a mechanism that gives its secret away with some probability, and is another one otherwise.
+
+    Attributes:
+        kept: probability that it does not, in (0, 1].
+        rest: ceiling of the other mechanism.
+
+    Source: Kairouz, Oh and Viswanath (2015), Theorem 3.2: the outputs that give the secret away differ between
+    neighbours, and are as likely under both.
+
+    >>> alone = ApproximateCurve(epsilon=1.0, delta=1e-5)
+    >>> lossy = LossyCurve(kept=1 - 1e-5, rest=ApproximateCurve(epsilon=1.0, delta=0.0))
+    >>> round(alone.auc - lossy.auc, 12), round(alone.tpr(0.01) - lossy.tpr(0.01), 12)
+    (0.0, 0.0)
+    """
+
+    kept: float
+    rest: AbstractCurve
+
+    def __post_init__(self) -> None:
+        check.closed_unit(kept=self.kept)
+        check.positive(kept=self.kept)
+
+    def tpr(self, fpr: float, /) -> float:
+        """Return ``1 - kept + kept * rest(fpr / kept)``."""
+        check.closed_unit(fpr=fpr)
+        return 1 - self.kept + self.kept * self.rest.tpr(min(fpr / self.kept, 1.0))
+
+    @property
+    def auc(self) -> float:
+        """Return ``1 - kept^2 (1 - AUC of the rest)``."""
+        return 1 - self.kept**2 * (1 - self.rest.auc)
+
+    @property
+    def advantage(self) -> float:
+        """Return ``1 - kept + kept * advantage of the rest``."""
+        return 1 - self.kept + self.kept * self.rest.advantage
+
+
 @dataclass(frozen=True)
 class NoPromise(AbstractCurve):
     """Ceiling when nothing was promised: none."""

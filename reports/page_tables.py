@@ -50,7 +50,7 @@ def _broken(cell: CellFindings) -> str:
     if cell.promised is None:
         return "none: nothing was released"
     claim = cell.promised.claim
-    reasons = [id for id, _ in claim.broken]
+    reasons = list(dict.fromkeys(broken.id for broken in claim.broken))
     return "; ".join(reasons) or claim.unbounded or "none"
 
 
@@ -125,9 +125,17 @@ def broken(findings: Findings) -> Table:
             Column(key="statement", title="what must hold"),
         ),
         rows=[
-            {"cell": cell.name, "id": id, "reason": reason, "statement": _STATEMENTS.get(id)}
+            {
+                "cell": cell.name,
+                "id": broken.id,
+                "reason": broken.reason,
+                "cost": broken.cost,
+                "epsilon": broken.epsilon,
+                "example": ", ".join(broken.examples) or None,
+                "statement": _STATEMENTS.get(broken.id),
+            }
             for cell in findings.cells
             if cell.promised
-            for id, reason in cell.promised.claim.broken
+            for broken in cell.promised.claim.broken
         ],
     )

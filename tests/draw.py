@@ -5,8 +5,24 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays, from_dtype
 from hypothesis.strategies import DrawFn, SearchStrategy, composite
 
-from accountant.contract import Contract, Counts, DependsOn, Relation
-from accountant.events import Composed, Event, Gaussian, GroupGaussian, NonPrivate, PureDP, Repeated
+from accountant.contract import Contract, Counts, DependsOn, Query, Relation
+from accountant.events import (
+    ApproximateDP,
+    BoundedRange,
+    ClipSet,
+    Composed,
+    Event,
+    ExponentialTopK,
+    Gaussian,
+    GaussianTopK,
+    GroupGaussian,
+    GumbelTopK,
+    LaplaceTopK,
+    NonPrivate,
+    PureDP,
+    Repeated,
+    TopK,
+)
 from privkit.embeddings import Embeddings
 from privkit.release import Head, Payload, Prototypes, Update
 
@@ -72,6 +88,7 @@ def contracts() -> SearchStrategy[Contract]:
     return st.builds(
         Contract,
         relation=st.sampled_from(list(Relation)),
+        query=st.none() | st.sampled_from(list(Query)),
         unit=st.text(max_size=8),
         clip_norm=st.none() | multipliers,
         encoder=depends,
@@ -79,6 +96,22 @@ def contracts() -> SearchStrategy[Contract]:
         counts=st.none() | st.sampled_from(list(Counts)),
         hyperparameters=depends,
         fresh_noise=st.none() | st.booleans(),
+        class_counts=st.lists(st.integers(1, 99), max_size=2).map(tuple),
+    )
+
+
+@composite
+def selections(draw: DrawFn) -> TopK:
+    """One-shot top-k with every kind of noise."""
+    dim = draw(st.integers(2, 9))
+    kind = draw(st.sampled_from((LaplaceTopK, ExponentialTopK, GumbelTopK, GaussianTopK)))
+    return kind(
+        k=draw(st.integers(1, dim - 1)),
+        dim=dim,
+        score_bound=1.0,
+        scale=draw(multipliers),
+        monotone=draw(st.booleans()),
+        contract=draw(contracts()),
     )
 
 
@@ -87,8 +120,16 @@ def leaves() -> SearchStrategy[Event]:
     groups = st.lists(multipliers, min_size=1, max_size=3).map(tuple)
     return st.one_of(
         st.builds(Gaussian, noise_multiplier=multipliers, contract=contracts()),
-        st.builds(GroupGaussian, noise_multipliers=groups, contract=contracts()),
+        st.builds(
+            GroupGaussian,
+            noise_multipliers=groups,
+            clip=st.sampled_from(list(ClipSet)),
+            contract=contracts(),
+        ),
+        selections(),
         st.builds(PureDP, epsilon=multipliers, contract=contracts()),
+        st.builds(ApproximateDP, epsilon=multipliers, delta=st.floats(1e-9, 0.5), contract=contracts()),
+        st.builds(BoundedRange, eta=multipliers, contract=contracts()),
         st.builds(NonPrivate, reason=st.text(max_size=8), contract=contracts()),
     )
 

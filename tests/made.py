@@ -152,7 +152,7 @@ def judged(claim: Claim, fault: float) -> tuple[Verdict, tuple[str, ...]]:
     if fault > 1:
         return Verdict.VIOLATION, ("AUC of antipodal is above the ceiling of the claim (adjusted p 1e-12)",)
     if not claim.covered:
-        return Verdict.NOT_COVERED, tuple(f"{id}: {why}" for id, why in claim.broken) or (
+        return Verdict.NOT_COVERED, tuple(f"{b.id}: {b.reason}" for b in claim.broken) or (
             "nothing was promised",
         )
     return Verdict.OK, ("nothing significantly above its ceiling; power 0.998",)

@@ -73,10 +73,11 @@ def test_pure_parts_alone_need_only_what_concerns_them() -> None:
     assert found.epsilon == pytest.approx(0.04)
     assert found.bound is Bound.UPPER
     assert found.needs == ("A2", "A6", "A7", "A8", "A9", "A10")
-    assert claim(PureDP(epsilon=1.0), delta=0.0).broken == (
-        ("A6", "what the hyper-parameters were chosen from is not declared"),
-        ("A9", "whether every release draws fresh noise is not declared"),
-    )
+    broken = claim(PureDP(epsilon=1.0), delta=0.0).broken
+    assert [(found.id, found.reason, found.epsilon) for found in broken] == [
+        ("A6", "what the hyper-parameters were chosen from is not declared", None),
+        ("A9", "whether every release draws fresh noise is not declared", None),
+    ]
 
 
 def test_too_many_kinds_of_selections_fall_back_to_the_smaller_valid_bound() -> None:
@@ -119,7 +120,10 @@ def test_a_claim_is_plain_json() -> None:
     assert plain["epsilon"] == found.epsilon
     assert plain["relation"] == "replace one record, same label"
     assert plain["bound"] == "exact"
-    assert plain["broken"] == [{"id": "A1", "reason": "what the encoder was computed from is not declared"}]
+    (broken,) = plain["broken"]
+    assert (broken["id"], broken["examples"], broken["epsilon"]) == ("A1", ["E7"], None)
+    assert broken["reason"] == "what the encoder was computed from is not declared"
+    assert broken["cost"].endswith("how many records are behind each is not declared: no epsilon is known")
     assert plain["reason"] is None
 
 
@@ -144,8 +148,8 @@ def test_a_claim_is_plain_json() -> None:
 )
 def test_each_broken_assumption_is_named_with_its_reason(change: dict[str, Any], id: str, words: str) -> None:
     found = claim(Gaussian(noise_multiplier=9.0, contract=replace(GOOD, **change)), delta=1e-5)
-    assert [name for name, _ in found.broken] == [id]
-    assert words in found.broken[0][1]
+    assert [broken.id for broken in found.broken] == [id]
+    assert words in found.broken[0].reason
     assert not found.covered
     assert found.epsilon == claim(Gaussian(noise_multiplier=9.0, contract=GOOD), delta=1e-5).epsilon
 
@@ -167,7 +171,7 @@ def test_other_honest_contracts_are_covered(change: dict[str, Any]) -> None:
 def test_one_bad_release_among_good_ones_breaks_the_claim_once() -> None:
     bad = Gaussian(noise_multiplier=9.0, contract=replace(GOOD, fresh_noise=False, encoder=None))
     found = claim(Composed(events=(NOISE, rounds(3, bad), NOISE, bad)), delta=1e-5)
-    assert [name for name, _ in found.broken] == ["A1", "A9"]
+    assert [broken.id for broken in found.broken] == ["A1", "A9"]
 
 
 def test_releases_for_different_relations_are_refused_by_name() -> None:

@@ -19,7 +19,7 @@ from accountant.events import (
     leaves,
     to_dict,
 )
-from accountant.rdp_events import epsilon_from_event
+from accountant.renyi import epsilon_from_event
 from tests import draw
 
 some = st.integers(1, 9)
