@@ -1,0 +1,175 @@
+"""What a mechanism promises, in every currency that a case may ask for."""
+
+import math
+from dataclasses import dataclass
+
+from accountant import bounded_range, gaussian, joint, laplace, rdp, zcdp
+from accountant.joint_curve import JointCurve
+from accountant.normal import quantile_from_log
+from accountant.tradeoff import AbstractCurve, ApproximateCurve, GaussianCurve
+
+
+class NotUnderstoodError(ValueError):
+    """A case asks for something that no law is known for."""
+
+
+class Privacy:
+    """The privacy of one mechanism, composed over all its rounds; what a subclass leaves out is not known of it."""
+
+    def epsilon(self, *, delta: float) -> float:
+        """Return the smallest known epsilon at a delta."""
+        raise NotUnderstoodError(f"no epsilon is known of {self!r}")
+
+    def log_delta(self, *, epsilon: float) -> float:
+        """Return ln of the smallest known delta at an epsilon."""
+        raise NotUnderstoodError(f"no delta is known of {self!r}")
+
+    def rho(self) -> float:
+        """Return the zCDP constant."""
+        raise NotUnderstoodError(f"no zCDP constant is known of {self!r}")
+
+    def mu(self) -> float:
+        """Return the Gaussian-DP parameter."""
+        raise NotUnderstoodError(f"no Gaussian-DP parameter is known of {self!r}")
+
+    def curve(self) -> AbstractCurve:
+        """Return the ceiling of every attack."""
+        raise NotUnderstoodError(f"no trade-off curve is known of {self!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianPrivacy(Privacy):
+    """Gaussian noise, whatever its rounds and groups: all of it is in ``total_mu``."""
+
+    total_mu: float
+
+    def epsilon(self, *, delta: float) -> float:
+        return gaussian.epsilon_from_mu(mu=self.total_mu, delta=delta)
+
+    def log_delta(self, *, epsilon: float) -> float:
+        return gaussian.log_delta_from_mu(epsilon=epsilon, mu=self.total_mu)
+
+    def rho(self) -> float:
+        return zcdp.rho_from_mu(mu=self.total_mu)
+
+    def mu(self) -> float:
+        return self.total_mu
+
+    def curve(self) -> AbstractCurve:
+        return GaussianCurve(mu=self.total_mu)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PurePrivacy(Privacy):
+    """``times`` pure mechanisms, next to Gaussian noise if ``total_mu`` is above 0."""
+
+    eps0: float
+    times: int
+    total_mu: float = 0.0
+
+    def epsilon(self, *, delta: float) -> float:
+        return joint.epsilon(delta=delta, mu=self.total_mu, pure={self.eps0: self.times})
+
+    def log_delta(self, *, epsilon: float) -> float:
+        return joint.log_delta(epsilon=epsilon, mu=self.total_mu, pure={self.eps0: self.times})
+
+    def rho(self) -> float:
+        pure = self.times * zcdp.rho_from_pure_epsilon(epsilon=self.eps0)
+        return pure + zcdp.rho_from_mu(mu=self.total_mu)
+
+    def mu(self) -> float:
+        return math.hypot(self.total_mu, joint.gaussian_equivalent({self.eps0: self.times}))
+
+    def curve(self) -> AbstractCurve:
+        return JointCurve(mu=self.total_mu, pure=((self.eps0, self.times),))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplacePrivacy(Privacy):
+    """``times`` rounds of Laplace noise, next to Gaussian noise if ``total_mu`` is above 0."""
+
+    eps0: float
+    times: int
+    total_mu: float = 0.0
+
+    def epsilon(self, *, delta: float) -> float:
+        return laplace.epsilon(delta=delta, eps0=self.eps0, rounds=self.times, mu=self.total_mu)
+
+    def log_delta(self, *, epsilon: float) -> float:
+        return laplace.log_delta(epsilon=epsilon, eps0=self.eps0, rounds=self.times, mu=self.total_mu)
+
+    def rho(self) -> float:
+        return self.times * zcdp.rho_from_laplace(epsilon=self.eps0) + zcdp.rho_from_mu(mu=self.total_mu)
+
+    def mu(self) -> float:
+        """Return it by ``2 Phi^{-1}(1 - e^{-s/2} / 2)`` per round: the worst point of its curve is the middle."""
+        once = -2 * quantile_from_log(-self.eps0 / 2 - math.log(2))
+        return math.hypot(self.total_mu, math.sqrt(self.times) * once)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangePrivacy(Privacy):
+    """``times`` bounded-range mechanisms, next to Gaussian noise if ``total_mu`` is above 0."""
+
+    eta: float
+    times: int
+    total_mu: float = 0.0
+
+    def epsilon(self, *, delta: float) -> float:
+        as_gaussian = gaussian.epsilon_from_mu(mu=self.mu(), delta=delta)
+        return min(as_gaussian, zcdp.epsilon_from_rho(rho=self.rho(), delta=delta))
+
+    def rho(self) -> float:
+        return self.times * bounded_range.rho(eta=self.eta) + zcdp.rho_from_mu(mu=self.total_mu)
+
+    def mu(self) -> float:
+        return math.hypot(self.total_mu, math.sqrt(self.times) * bounded_range.mu(eta=self.eta))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcentratedPrivacy(Privacy):
+    """A mechanism of which only its zCDP constant is known."""
+
+    total_rho: float
+
+    def epsilon(self, *, delta: float) -> float:
+        return rdp.epsilon_best(mu=math.sqrt(2 * self.total_rho), delta=delta)
+
+    def rho(self) -> float:
+        return self.total_rho
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproximatePrivacy(Privacy):
+    """A mechanism of which only one (epsilon, delta) is known."""
+
+    at_epsilon: float
+    at_delta: float
+
+    def curve(self) -> AbstractCurve:
+        return ApproximateCurve(epsilon=self.at_epsilon, delta=self.at_delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsampledPrivacy(Privacy):
+    """Gaussian noise on batches that every record joins with probability ``sampling_rate``."""
+
+    noise_multiplier: float
+    sampling_rate: float
+    steps: int
+
+    def epsilon(self, *, delta: float) -> float:
+        return _subsampled().epsilon(
+            noise_multiplier=self.noise_multiplier,
+            sampling_rate=self.sampling_rate,
+            steps=self.steps,
+            delta=delta,
+        )
+
+
+def _subsampled():
+    try:
+        from accountant import subsampled
+    except ImportError:
+        raise NotUnderstoodError("this installation has no accountant of subsampled Gaussian noise") from None
+    return subsampled
