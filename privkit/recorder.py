@@ -28,7 +28,7 @@ from accountant import check
 from accountant.contract import DependsOn
 from accountant.events import Event
 from privkit import canary
-from privkit.defenses._base import Mechanism
+from privkit.defenses._base import Known, Mechanism
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import SecureNoise
@@ -94,6 +94,7 @@ class Recorder:
         )
         self.run = Run.create(path, info)
         self._pending: dict[int, Release] = {}
+        self._known: dict[int, Known] = {}
         self._asked = False
         self._write(members=np.zeros(0, dtype=bool))
 
@@ -204,9 +205,25 @@ class Recorder:
             What the server goes on with: the message without the canaries' prototypes.
         """
         z, y = self.plant(client, vectors, labels)
-        sent = mechanism.privatize(Embeddings(vectors=z, labels=y, encoder=encoder), SecureNoise())
+        known = self._known.get(client, self._public(client))
+        sent = mechanism.privatize(Embeddings(vectors=z, labels=y, encoder=encoder), SecureNoise(), known)
         self.record(round=round, client=client, payload=sent.payload, event=sent.event)
+        self._known[client] = known._replace(memory=mechanism.remember(known, sent))
         return self.real(sent.payload)
+
+    def _public(self, client: int) -> Known:
+        """Return what a client's mechanism may read before its first message."""
+        labels = np.arange(self.run.info.num_classes)
+        if self._canaries is not None:
+            labels = np.union1d(labels, self._canaries.of(client).labels)
+        owned = self.run.records("reference")
+        if owned is None or not len(owned.of(client)):
+            return Known(labels=labels)
+        mine = owned.of(client)
+        public = Embeddings(
+            vectors=mine.vectors.astype(np.float64), labels=mine.labels, encoder=DependsOn.PUBLIC
+        )
+        return Known(labels=labels, public=public)
 
     def __enter__(self) -> "Recorder":
         """Return the recorder itself."""

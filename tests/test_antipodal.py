@@ -9,15 +9,16 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from accountant.contract import DependsOn
+from accountant.events import Gaussian
 from accountant.gaussian import mu_from_epsilon
 from attacks.canary.antipodal import Antipodal
 from privkit import canary
-from privkit.defenses._base import Mechanism, Privatized
+from privkit.defenses._base import NOTHING, Known, Mechanism, Privatized
 from privkit.defenses.faulty_igpp import FaultyIgpp
 from privkit.defenses.igpp import GaussianMeans, Igpp
 from privkit.defenses.none import Nothing
 from privkit.embeddings import Embeddings
-from privkit.noise import Noise, NoNoise, Purpose, SeededNoise, keyed
+from privkit.noise import Noise, Purpose, SeededNoise, keyed
 from privkit.release import Release
 from privkit.transcript import Transcript
 
@@ -80,14 +81,17 @@ def test_a_canary_inside_the_ball_is_moved_by_its_own_length(length):
 
 
 @dataclass(frozen=True)
-class Misclipped:
+class Misclipped(Mechanism):
     """IGPP with something else in place of its clip, under an event that says otherwise."""
 
     claimed: GaussianMeans
     clip: Callable[[np.ndarray], np.ndarray]
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
-        event = self.claimed.privatize(embeddings, NoNoise()).event
+    def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Gaussian:
+        return self.claimed.event(embeddings, known)
+
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
+        event = self.event(embeddings)
         nobody_is_outside = replace(
             self.claimed,
             clip_norm=100.0 * RADIUS,
@@ -149,11 +153,14 @@ def test_the_same_noise_in_every_round_is_no_better_than_one_round():
 
 
 @dataclass(frozen=True)
-class Stuck:
+class Stuck(Mechanism):
     """A mechanism that draws the same noise every time."""
 
     claimed: GaussianMeans
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
+    def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Gaussian:
+        return self.claimed.event(embeddings, known)
+
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
         key = int(abs(embeddings.vectors[-1, 0]) * 1e6)
         return self.claimed.privatize(embeddings, SeededNoise(keyed(key, Purpose.RELEASE)))

@@ -90,6 +90,7 @@ def test_a_release_states_an_event_that_can_be_written_down(defense):
 def test_the_event_does_not_depend_on_the_vectors(defense):
     mechanism = defense.mechanism(rounds=3)
     assert mechanism.privatize(some(1), seeded(0))[1] == mechanism.privatize(some(2), seeded(5))[1]
+    assert mechanism.privatize(some(1), seeded(0)).event == mechanism.event(some(1))
 
 
 @every_defense

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_selection import f_classif
 
+from accountant.accountants import answers, smallest
 from accountant.claims import claim
-from accountant.contract import DependsOn
-from accountant.events import Composed, GroupGaussian, NonPrivate, PureDP, Repeated, leaves
+from accountant.contract import DependsOn, Query
+from accountant.events import Composed, GroupGaussian, LaplaceTopK, Leaf, NonPrivate, Repeated, leaves
 from accountant.gaussian import sigma_from_epsilon
 from accountant.selection import fidelity, scale
 from accountant.vpp import SplitCalibration
@@ -18,8 +19,8 @@ from privkit.defenses.vpdr import Vpdr
 from privkit.defenses.vpp import Vpp
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
-from privkit.noise import Noise, NoNoise, SeededNoise
-from privkit.partitions._base import AbstractPartition, Chosen
+from privkit.noise import NoNoise, SeededNoise
+from privkit.partitions._base import AbstractPartition, Memory
 from privkit.partitions._scores import discriminability
 from privkit.partitions.laplace import Laplace
 from privkit.partitions.oracle import Oracle
@@ -98,10 +99,12 @@ def test_no_record_counts_for_more_than_the_clip_norm(seed, rho, spread):
 @pytest.mark.parametrize("rounds", [1, 20, 50])
 def test_all_rounds_together_spend_the_promise(epsilon, rounds):
     _, event, _ = Vpp(epsilon=epsilon, clip_norm=5.0).mechanism(rounds=rounds).privatize(held(), noise())
-    found = claim(Repeated(event=event, count=rounds), delta=1e-5)
+    whole = Repeated(event=event, count=rounds)
+    found = claim(whole, delta=1e-5)
     assert found.covered
-    assert found.method == "joint"
-    assert found.epsilon == pytest.approx(epsilon, rel=1e-9)
+    assert 0.9 * epsilon < found.epsilon <= epsilon * (1 + 1e-9)
+    joint = next(answer.epsilon for answer in answers(whole, delta=1e-5) if answer.method == "joint")
+    assert joint == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_the_event_holds_a_selection_and_a_release():
@@ -110,8 +113,10 @@ def test_the_event_holds_a_selection_and_a_release():
     )
     assert isinstance(event, Composed)
     selection, release = event.events
-    assert isinstance(selection, PureDP)
+    assert isinstance(selection, LaplaceTopK)
+    assert (selection.k, selection.dim) == (103, 512)
     assert selection.epsilon == pytest.approx(0.02)
+    assert selection.contract.query is Query.BOUNDED_SCORES
     assert isinstance(release, GroupGaussian)
     assert release.sizes == (103, 409)
 
@@ -292,22 +297,30 @@ PARTITIONS = plug.names("privkit.partitions")
 def test_every_partition_has_the_size_asked_for_and_states_a_cost_exactly_when_it_looks(name):
     partition = plug.build("privkit.partitions", name)
     assert isinstance(partition, AbstractPartition)
-    chosen = partition.choose(held(dim=40), size=7, epsilon=0.1 if partition.share else 0.0, noise=noise())
-    assert chosen.informative.sum() == 7
-    other = partition.choose(held(5, dim=40), size=7, epsilon=0.1 if partition.share else 0.0, noise=noise())
-    if chosen.cost is None:
-        assert partition.share == 0
-        assert (chosen.informative == other.informative).all()
-    assert partition.private == (not isinstance(chosen.cost, NonPrivate))
+    budget = partition.budget(epsilon=1.0, delta=1e-5, rounds=10)
+    cost = partition.cost(budget, size=7, dim=40, memory={})
+
+    def chosen(seed: int) -> np.ndarray:
+        return partition.choose(
+            held(seed, dim=40), size=7, cost=cost, public=held(9, dim=40), memory={}, noise=noise()
+        )
+
+    assert chosen(0).sum() == 7
+    if cost is None:
+        assert budget is None
+        assert (chosen(0) == chosen(5)).all()
+    elif budget is not None:
+        assert smallest(cost, delta=1e-5).epsilon <= smallest(budget, delta=1e-5).epsilon * (1 + 1e-12)
+    assert partition.private == (not isinstance(cost, NonPrivate))
 
 
 class Free(Laplace):
     """Takes a share and states no cost."""
 
-    def choose(self, embeddings: Embeddings, *, size: int, epsilon: float, noise: Noise) -> Chosen:
-        return super().choose(embeddings, size=size, epsilon=epsilon, noise=noise)._replace(cost=None)
+    def cost(self, budget: Leaf | None, *, size: int, dim: int, memory: Memory) -> None:
+        return None
 
 
 def test_a_partition_that_spends_and_states_no_cost_is_refused():
-    with pytest.raises(InputError, match="states no cost; return what it spent"):
+    with pytest.raises(InputError, match="states no cost; return what it spends"):
         Vpp(epsilon=1.0, partition=Free()).mechanism(rounds=1).privatize(held(), noise())

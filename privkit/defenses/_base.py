@@ -1,7 +1,11 @@
 """The roles of a defense: it turns private embeddings into a message, and may change local training."""
 
-from abc import abstractmethod
-from typing import NamedTuple, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int64
 
 from accountant.events import Event
 from privkit.defenses._local import AsPublished, LocalRule
@@ -27,13 +31,37 @@ class Privatized(NamedTuple):
     hidden: Hidden
 
 
-@runtime_checkable
-class Mechanism(Protocol):
+class Known(NamedTuple):
+    """What a mechanism may read for free: none of it depends on a record that was not paid for already.
+
+    Attributes:
+        labels: every class that a message may be about, ascending, shape [C]; ``None`` when there is no such list.
+        public: records that anybody may see, under an encoder that anybody may use.
+        memory: what the mechanism kept of its own earlier messages.
+    """
+
+    labels: Int64[np.ndarray, " C"] | None = None
+    public: Embeddings | None = None
+    memory: Mapping[str, np.ndarray] = {}
+
+
+NOTHING = Known()
+
+
+class Mechanism(ABC):
     """A calibrated defense: the only place where a payload and its event are made."""
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
-        """Return one message and what it cost."""
-        ...
+    @abstractmethod
+    def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Event:
+        """Return what the next message will cost, before any noise is drawn."""
+
+    @abstractmethod
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
+        """Return one message and what it cost, which is what :meth:`event` says."""
+
+    def remember(self, known: Known, sent: Privatized) -> Mapping[str, np.ndarray]:
+        """Return what later messages may read of the messages up to this one; nothing by default."""
+        return {}
 
 
 class AbstractReleaseDefense(Plugin):

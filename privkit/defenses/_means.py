@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from accountant.contract import Contract, Counts, DependsOn, Relation
+from accountant.contract import Contract, Counts, DependsOn, Query, Relation
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 
@@ -49,10 +49,12 @@ def contract_of_means(embeddings: Embeddings, *, clip_norm: float, hyperparamete
     """Return the conditions under which noise on means of clipped records costs what its multiplier says."""
     return Contract(
         relation=Relation.REPLACE_SAME_LABEL,
+        query=Query.CLASS_MEANS,
         clip_norm=clip_norm,
         encoder=embeddings.encoder,
         assignment=DependsOn.PUBLIC,
         counts=Counts.PUBLIC,
         hyperparameters=hyperparameters,
         fresh_noise=True,
+        class_counts=tuple(np.unique(embeddings.labels, return_counts=True)[1].tolist()),
     )

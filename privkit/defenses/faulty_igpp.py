@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float64
 from pydantic import Field
 
-from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
+from accountant.events import Gaussian
+from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized, Promise
 from privkit.defenses.igpp import GaussianMeans, Igpp
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
@@ -29,14 +30,17 @@ class FaultyIgpp(AbstractReleaseDefense):
 
 
 @dataclass(frozen=True)
-class UnderNoised:
+class UnderNoised(Mechanism):
     """A mechanism whose event does not tell the truth about its noise."""
 
     claimed: GaussianMeans
     factor: float
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
-        return self.claimed.privatize(embeddings, _Scaled(noise, self.factor))
+    def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Gaussian:
+        return self.claimed.event(embeddings, known)
+
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
+        return self.claimed.privatize(embeddings, _Scaled(noise, self.factor), known)
 
 
 @dataclass(frozen=True)

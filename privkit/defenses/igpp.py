@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from accountant.contract import Contract, DependsOn
+from accountant.contract import DependsOn
 from accountant.events import Gaussian
 from accountant.gaussian import sigma_from_epsilon
 from privkit.clip import clip_to_ball
-from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
+from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized, Promise
 from privkit.defenses._means import class_means, contract_of_means, refuse_single_records
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
@@ -54,7 +54,7 @@ class Igpp(AbstractReleaseDefense):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianMeans:
+class GaussianMeans(Mechanism):
     """Clipped class means with Gaussian noise.
 
     Attributes:
@@ -69,15 +69,17 @@ class GaussianMeans:
     hyperparameters: DependsOn
     smallest_class: int = 2
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
+    def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Gaussian:
+        contract = contract_of_means(
+            embeddings, clip_norm=self.clip_norm, hyperparameters=self.hyperparameters
+        )
+        return Gaussian(noise_multiplier=self.noise_multiplier, contract=contract)
+
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
         means = class_means(embeddings.with_vectors(clip_to_ball(embeddings.vectors, norm=self.clip_norm)))
         refuse_single_records(means, least=self.smallest_class)
         std_P = self.noise_multiplier * 2.0 * self.clip_norm / means.counts
         noisy = means.vectors + std_P[:, None] * noise.normal(means.vectors.shape)
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
-        event = Gaussian(noise_multiplier=self.noise_multiplier, contract=self._contract(embeddings))
         one_group = np.zeros(means.vectors.shape[1], dtype=np.int64)
-        return Privatized(payload, event, Hidden(means.vectors, one_group))
-
-    def _contract(self, embeddings: Embeddings) -> Contract:
-        return contract_of_means(embeddings, clip_norm=self.clip_norm, hyperparameters=self.hyperparameters)
+        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, one_group))

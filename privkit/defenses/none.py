@@ -6,7 +6,7 @@ import numpy as np
 
 from accountant.contract import Contract, Counts, DependsOn
 from accountant.events import NonPrivate
-from privkit.defenses._base import AbstractReleaseDefense, Privatized
+from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized
 from privkit.defenses._means import class_means
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
@@ -22,14 +22,17 @@ class Nothing(AbstractReleaseDefense):
 
 
 @dataclass(frozen=True)
-class PlainMeans:
+class PlainMeans(Mechanism):
     """Class means and counts, exactly."""
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
-        means = class_means(embeddings)
+    def event(self, embeddings: Embeddings, known: Known = NOTHING) -> NonPrivate:
         contract = Contract(encoder=embeddings.encoder, assignment=DependsOn.PUBLIC, counts=Counts.PUBLIC)
+        return NonPrivate(contract=contract)
+
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
+        means = class_means(embeddings)
         payload = Prototypes(
             vectors=means.vectors.astype("float32"), labels=means.labels, counts=means.counts
         )
         one_group = np.zeros(means.vectors.shape[1], dtype=np.int64)
-        return Privatized(payload, NonPrivate(contract=contract), Hidden(means.vectors, one_group))
+        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, one_group))

@@ -12,19 +12,19 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, field_serializer, field_validator
 
-from accountant.contract import Contract, DependsOn
-from accountant.events import Composed, Event, GroupGaussian
-from accountant.gaussian import sigma_from_epsilon
+from accountant.beside import sigma_beside
+from accountant.contract import DependsOn, Query
+from accountant.events import Composed, Event, GroupGaussian, Leaf, PureDP
 from accountant.groupwise import Allocation
 from accountant.vpp import SplitCalibration, sigma_ref
 from privkit import plug
 from privkit.clip import clip_groups
-from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
+from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized, Promise
 from privkit.defenses._means import class_means, contract_of_means, refuse_single_records
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import Noise
-from privkit.partitions._base import AbstractPartition
+from privkit.partitions._base import AbstractPartition, Memory
 from privkit.partitions.laplace import Laplace
 from privkit.release import Prototypes
 from privkit.truth import Hidden
@@ -74,25 +74,32 @@ class Vpp(AbstractReleaseDefense):
         return Promise(self.epsilon, self.delta) if self.partition.private else None
 
     def mechanism(self, *, rounds: int) -> "GroupwiseMeans":
+        promise = {"epsilon": self.epsilon, "delta": self.delta, "rounds": rounds}
+        budget = self.partition.budget(**promise)
         return GroupwiseMeans(
-            noise_multiplier=self._sigma_ref(rounds),
+            noise_multiplier=self._sigma_ref(budget, promise),
             clip_norm=self.clip_norm,
             rho=self.rho,
             partition=self.partition,
-            selection_epsilon=self.partition.share * self.epsilon / rounds,
+            budget=budget,
             hyperparameters=self.hyperparameters,
             smallest_class=self.smallest_class,
         )
 
-    def _sigma_ref(self, rounds: int) -> float:
-        budget = {"epsilon": self.epsilon, "delta": self.delta, "rounds": rounds}
-        if not self.partition.share:
-            return sigma_from_epsilon(**budget)
-        return sigma_ref(self.calibration, **budget, split=self.partition.share)
+    def _sigma_ref(self, budget: Leaf | None, promise: dict[str, Any]) -> float:
+        choices = self.partition.choices(promise["rounds"])
+        if self.calibration is SplitCalibration.JOINT:
+            return sigma_beside(budget, **promise, selections=choices)
+        if not isinstance(budget, PureDP):
+            raise InputError(
+                f"calibration {self.calibration.value!r} splits epsilon with a pure selection, and partition "
+                f"{self.partition.name} is none; use calibration joint."
+            )
+        return sigma_ref(self.calibration, **promise, split=choices * budget.epsilon / self.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupwiseMeans:
+class GroupwiseMeans(Mechanism):
     """Class means of groupwise clipped records, with Gaussian noise that differs by group.
 
     Attributes:
@@ -100,7 +107,7 @@ class GroupwiseMeans:
         clip_norm: R.
         rho: share of coordinates in the informative group.
         partition: who chooses that group.
-        selection_epsilon: what one choice may spend, in nats.
+        budget: what one choice may cost; ``None`` for nothing.
         hyperparameters: what all of these were chosen from.
         smallest_class: fewest records that a class may be released with.
     """
@@ -109,36 +116,57 @@ class GroupwiseMeans:
     clip_norm: float
     rho: float
     partition: AbstractPartition
-    selection_epsilon: float
+    budget: Leaf | None
     hyperparameters: DependsOn
     smallest_class: int = 2
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
-        groups = Allocation.of(dim=embeddings.vectors.shape[1], rho=self.rho)
-        chosen = self.partition.choose(
-            embeddings, size=groups.sizes[0], epsilon=self.selection_epsilon, noise=noise
+    def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Event:
+        groups = self._groups(embeddings)
+        release = GroupGaussian(
+            noise_multipliers=groups.multipliers(self.noise_multiplier),
+            sizes=groups.sizes,
+            clip_norms=groups.clip_norms(self.clip_norm),
+            contract=contract_of_means(
+                embeddings, clip_norm=self.clip_norm, hyperparameters=self.hyperparameters
+            ),
         )
-        if self.selection_epsilon and chosen.cost is None:
-            raise InputError(
-                f"partition {self.partition.name} was given epsilon {self.selection_epsilon:g} and states no cost; "
-                "return what it spent, or a share of 0."
-            )
-        group_d = np.where(chosen.informative, 0, 1)
+        choice = self._cost(groups, known)
+        if choice is None:
+            return release
+        contract = replace(release.contract, query=Query.BOUNDED_SCORES, class_counts=())
+        return Composed(events=(replace(choice, contract=contract), release))
+
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
+        groups = self._groups(embeddings)
+        informative_d = self.partition.choose(
+            embeddings,
+            size=groups.sizes[0],
+            cost=self._cost(groups, known),
+            public=known.public,
+            memory=known.memory,
+            noise=noise,
+        )
+        group_d = np.where(informative_d, 0, 1)
         norms, sigmas = groups.clip_norms(self.clip_norm), groups.multipliers(self.noise_multiplier)
         means = class_means(embeddings.with_vectors(clip_groups(embeddings.vectors, group_d, norms=norms)))
         refuse_single_records(means, least=self.smallest_class)
         std_d = np.multiply(sigmas, norms)[group_d] * 2.0
         noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
-        release = GroupGaussian(noise_multipliers=sigmas, sizes=groups.sizes, clip_norms=norms)
-        event = _composed([chosen.cost, release], self._contract(embeddings))
-        return Privatized(payload, event, Hidden(means.vectors, group_d))
+        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, group_d))
 
-    def _contract(self, embeddings: Embeddings) -> Contract:
-        return contract_of_means(embeddings, clip_norm=self.clip_norm, hyperparameters=self.hyperparameters)
+    def remember(self, known: Known, sent: Privatized) -> Memory:
+        return self.partition.remember(known.memory, sent.payload, sent.hidden.groups == 0)
 
+    def _groups(self, embeddings: Embeddings) -> Allocation:
+        return Allocation.of(dim=embeddings.vectors.shape[1], rho=self.rho)
 
-def _composed(parts: list[Any], contract: Contract) -> Event:
-    """Return the parts that cost something as one event, under one contract."""
-    found = tuple(replace(part, contract=contract) for part in parts if part is not None)
-    return found[0] if len(found) == 1 else Composed(events=found)
+    def _cost(self, groups: Allocation, known: Known) -> Leaf | None:
+        """Return what the next choice costs; a partition that was given a budget and states no cost is refused."""
+        cost = self.partition.cost(self.budget, size=groups.sizes[0], dim=groups.dim, memory=known.memory)
+        if self.budget is not None and cost is None and not known.memory:
+            raise InputError(
+                f"partition {self.partition.name} asked for a budget and states no cost; return what it spends, or a "
+                "budget of None."
+            )
+        return cost

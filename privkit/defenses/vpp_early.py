@@ -15,12 +15,12 @@ import numpy as np
 from pydantic import Field
 
 from accountant.contract import DependsOn
-from accountant.events import Composed, GroupGaussian, NonPrivate, PureDP
+from accountant.events import ClipSet, Composed, GroupGaussian, NonPrivate, PureDP
 from accountant.groupwise import Allocation
 from accountant.selection import scale
 from accountant.vpp import SplitCalibration, sigma_ref
 from privkit.clip import clip_groups
-from privkit.defenses._base import AbstractReleaseDefense, Privatized, Promise
+from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized, Promise
 from privkit.defenses._means import class_means, contract_of_means
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
@@ -56,7 +56,7 @@ class VppEarly(AbstractReleaseDefense):
 
 
 @dataclass(frozen=True)
-class EarlyMeans:
+class EarlyMeans(Mechanism):
     """Its release of one round.
 
     Attributes:
@@ -67,35 +67,47 @@ class EarlyMeans:
     settings: VppEarly
     reference: float
 
-    def privatize(self, embeddings: Embeddings, noise: Noise) -> Privatized:
-        radius, spent = self.settings.clip_norm, self.settings.split * self.settings.epsilon
-        groups = Allocation.of(dim=embeddings.vectors.shape[1], rho=self.settings.rho)
+    def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Composed:
+        radius, groups = self.settings.clip_norm, self._groups(embeddings)
+        contract = contract_of_means(embeddings, clip_norm=radius, hyperparameters=DependsOn.PUBLIC)
+        parts = (
+            NonPrivate(reason="noise groups and score scale show private scores without noise"),
+            PureDP(epsilon=self._spent),
+            # a record of length R may lie in one noise group whole, whatever it was clipped by
+            GroupGaussian(
+                noise_multipliers=self._multipliers(groups),
+                sizes=groups.sizes,
+                clip_norms=(radius, radius),
+                clip=ClipSet.GLOBAL,
+            ),
+        )
+        return Composed(events=tuple(replace(part, contract=contract) for part in parts))
+
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
+        radius, groups = self.settings.clip_norm, self._groups(embeddings)
         scores_d = discriminability(embeddings, stabiliser=1e-6)
-        clip_d = self._private_choice(scores_d, groups.sizes[0], spent, noise)
+        clip_d = self._private_choice(scores_d, groups.sizes[0], noise)
         noise_d = np.where(largest(scores_d, groups.sizes[0]), 0, 1)
         clipped = clip_groups(embeddings.vectors, clip_d, norms=groups.clip_norms(radius))
         means = class_means(embeddings.with_vectors(clipped))
-        # a record of length R may lie in one noise group whole, whatever it was clipped by
-        sigmas = tuple(self.reference * kappa for kappa in groups.kappas)
-        std_Pd = np.array(sigmas)[noise_d] * 2.0 * radius / means.counts[:, None]
+        std_Pd = np.array(self._multipliers(groups))[noise_d] * 2.0 * radius / means.counts[:, None]
         noisy = means.vectors + std_Pd * noise.normal(means.vectors.shape)
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
-        contract = contract_of_means(embeddings, clip_norm=radius, hyperparameters=DependsOn.PUBLIC)
-        event = Composed(
-            events=tuple(
-                replace(part, contract=contract)
-                for part in (
-                    NonPrivate(reason="noise groups and score scale show private scores without noise"),
-                    PureDP(epsilon=spent),
-                    GroupGaussian(noise_multipliers=sigmas, sizes=groups.sizes, clip_norms=(radius, radius)),
-                )
-            )
-        )
-        return Privatized(payload, event, Hidden(means.vectors, noise_d))
+        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, noise_d))
 
-    def _private_choice(self, scores_d: np.ndarray, size: int, epsilon: float, noise: Noise) -> np.ndarray:
+    def _groups(self, embeddings: Embeddings) -> Allocation:
+        return Allocation.of(dim=embeddings.vectors.shape[1], rho=self.settings.rho)
+
+    @property
+    def _spent(self) -> float:
+        return self.settings.split * self.settings.epsilon
+
+    def _multipliers(self, groups: Allocation) -> tuple[float, ...]:
+        return tuple(self.reference * kappa for kappa in groups.kappas)
+
+    def _private_choice(self, scores_d: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """Return the group that each coordinate is clipped with, from scores divided by their largest."""
         bound, top = self.settings.score_bound, max(float(scores_d.max()), 1e-12)
-        spread = scale(k=size, score_bound=bound, epsilon_total=epsilon)
+        spread = scale(k=size, score_bound=bound, epsilon_total=self._spent)
         noisy_d = np.minimum(scores_d / top, bound) + spread * noise.laplace(scores_d.shape)
         return np.where(largest(noisy_d, size), 0, 1)

@@ -1,7 +1,7 @@
-"""Which coordinates form the informative group: the choice, and the event that says what it cost."""
+"""Which coordinates form the informative group: the choice, and the event that says what it costs."""
 
 from abc import abstractmethod
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Bool
@@ -10,43 +10,75 @@ from accountant.events import Leaf
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.plug import Plugin
+from privkit.release import Prototypes
 
-
-class Chosen(NamedTuple):
-    """A partition.
-
-    Attributes:
-        informative: whether a coordinate is in the informative group, shape [d].
-        cost: what the choice cost, contract left undeclared; ``None`` when it looked at no record.
-    """
-
-    informative: Bool[np.ndarray, " d"]
-    cost: Leaf | None
+Memory = Mapping[str, np.ndarray]
 
 
 class AbstractPartition(Plugin):
     """Chooses which coordinates of a client's embeddings form the informative group."""
 
     @property
-    def share(self) -> float:
-        """Return the fraction of epsilon that all choices of a run spend together, in [0, 1)."""
-        return 0.0
-
-    @property
     def private(self) -> bool:
         """Return whether what the choice reveals is accounted for."""
         return True
 
+    def choices(self, rounds: int) -> int:
+        """Return how many choices that cost something are made in so many rounds."""
+        return rounds
+
+    def budget(self, *, epsilon: float, delta: float, rounds: int) -> Leaf | None:
+        """Return what one choice may cost, whatever the width of an embedding; ``None`` for nothing.
+
+        Args:
+            epsilon: promised for the whole run, choices and releases together, in nats.
+            delta: likewise, a probability.
+            rounds: of the run.
+        """
+        return None
+
+    def cost(self, budget: Leaf | None, *, size: int, dim: int, memory: Memory) -> Leaf | None:
+        """Return what the next choice costs, at most its budget, contract undeclared; ``None`` for nothing.
+
+        Args:
+            budget: as :meth:`budget` returned it.
+            size: of the informative group, from 1 to ``dim - 1``.
+            dim: width of an embedding.
+            memory: as :meth:`remember` returned it; empty before the first choice.
+        """
+        return None
+
     @abstractmethod
-    def choose(self, embeddings: Embeddings, *, size: int, epsilon: float, noise: Noise) -> Chosen:
-        """Return a partition with ``size`` coordinates in the informative group.
+    def choose(
+        self,
+        embeddings: Embeddings,
+        *,
+        size: int,
+        cost: Leaf | None,
+        public: Embeddings | None,
+        memory: Memory,
+        noise: Noise,
+    ) -> Bool[np.ndarray, " d"]:
+        """Return which coordinates are in the informative group, ``size`` of them.
 
         Args:
             embeddings: of one client, not clipped.
-            size: of the informative group, d_A, from 1 to d - 1.
-            epsilon: what this one choice may spend, in nats; 0 when :attr:`share` is.
+            size: of the informative group, from 1 to d - 1.
+            cost: as :meth:`cost` returned it.
+            public: records that anybody may see, under an encoder that anybody may use.
+            memory: as :meth:`remember` returned it.
             noise: where randomness comes from.
         """
+
+    def remember(self, memory: Memory, payload: Prototypes, informative: Bool[np.ndarray, " d"]) -> Memory:
+        """Return what later choices may read: of what was sent, or of a choice that was paid for.
+
+        Args:
+            memory: before this round.
+            payload: what was sent.
+            informative: the choice that it was made with.
+        """
+        return {}
 
 
 def largest(scores_d: np.ndarray, size: int) -> Bool[np.ndarray, " d"]:

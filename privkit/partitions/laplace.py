@@ -3,52 +3,31 @@
 from typing import ClassVar
 
 import numpy as np
-from pydantic import Field
+from jaxtyping import Float64
 
-from accountant.events import PureDP
+from accountant.events import LaplaceTopK, Leaf, PureDP
 from accountant.selection import scale
-from privkit.embeddings import Embeddings
 from privkit.noise import Noise
-from privkit.partitions._base import AbstractPartition, Chosen, largest
-from privkit.partitions._scores import discriminability
+from privkit.partitions._selection import AbstractSelection
 
 
-class Laplace(AbstractPartition):
+class Laplace(AbstractSelection):
     """The k coordinates with the largest noisy discriminability, drawn anew in every round.
 
-    Scores are clipped to [0, H], so that one record moves each by at most H, and get Laplace noise of scale
-    ``2 k H / epsilon`` (VPDR, Eq. 9, for one round; Qiao, Su and Zhang, 2021, "Oneshot differentially private
-    top-k selection").
+    Laplace noise of scale ``2 k H / epsilon`` on each score makes the set of the k largest epsilon-DP: given the
+    noise of the others, it is a product of k survival functions, each shifted by at most 2H (VPDR, Eq. 9, for one
+    round; Qiao, Su and Zhang, 2021, "Oneshot differentially private top-k selection").
     """
 
     citation: ClassVar[str] = "vpdr"
 
-    split: float = Field(
-        default=0.1, gt=0, lt=1, description="r, fraction of epsilon that the selections of all rounds spend"
-    )
-    score_bound: float = Field(
-        default=0.1, gt=0, description="H, largest score; its range bounds sensitivity"
-    )
-    stabiliser: float = Field(
-        default=1e-6,
-        ge=0,
-        description="zeta, added to the variance within classes, in squared embedding units",
-    )
-    stabiliser_of_median: float = Field(
-        default=0.0,
-        ge=0,
-        description="added to zeta, times the median variance between classes; the published code has 1e-3",
-    )
+    def budget(self, *, epsilon: float, delta: float, rounds: int) -> PureDP:
+        return PureDP(epsilon=self.split * epsilon / self.choices(rounds))
 
-    @property
-    def share(self) -> float:
-        return self.split
+    def top_k(self, budget: Leaf | None, *, size: int, dim: int) -> LaplaceTopK:
+        assert isinstance(budget, PureDP)
+        spread = scale(k=size, score_bound=self.score_bound, epsilon_total=budget.epsilon)
+        return LaplaceTopK(k=size, dim=dim, score_bound=self.score_bound, scale=spread)
 
-    def choose(self, embeddings: Embeddings, *, size: int, epsilon: float, noise: Noise) -> Chosen:
-        scores_d = discriminability(
-            embeddings, stabiliser=self.stabiliser, stabiliser_of_median=self.stabiliser_of_median
-        )
-        bounded_d = np.minimum(scores_d, self.score_bound)
-        spread = scale(k=size, score_bound=self.score_bound, epsilon_total=epsilon)
-        noisy_d = bounded_d + spread * noise.laplace(bounded_d.shape)
-        return Chosen(largest(noisy_d, size), PureDP(epsilon=epsilon))
+    def draw(self, noise: Noise, shape: tuple[int, ...]) -> Float64[np.ndarray, " d"]:
+        return noise.laplace(shape)

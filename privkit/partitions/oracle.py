@@ -1,11 +1,13 @@
 """The control that no private selection can beat: the true top-k, without noise. It promises nothing."""
 
+import numpy as np
+from jaxtyping import Bool
 from pydantic import Field
 
-from accountant.events import NonPrivate
+from accountant.events import Leaf, NonPrivate
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
-from privkit.partitions._base import AbstractPartition, Chosen, largest
+from privkit.partitions._base import AbstractPartition, Memory, largest
 from privkit.partitions._scores import discriminability
 
 
@@ -22,8 +24,17 @@ class Oracle(AbstractPartition):
     def private(self) -> bool:
         return False
 
-    def choose(self, embeddings: Embeddings, *, size: int, epsilon: float, noise: Noise) -> Chosen:
-        scores_d = discriminability(embeddings, stabiliser=self.stabiliser)
-        return Chosen(
-            largest(scores_d, size), NonPrivate(reason="the partition shows private scores without noise")
-        )
+    def cost(self, budget: Leaf | None, *, size: int, dim: int, memory: Memory) -> NonPrivate:
+        return NonPrivate(reason="the partition shows private scores without noise")
+
+    def choose(
+        self,
+        embeddings: Embeddings,
+        *,
+        size: int,
+        cost: Leaf | None,
+        public: Embeddings | None,
+        memory: Memory,
+        noise: Noise,
+    ) -> Bool[np.ndarray, " d"]:
+        return largest(discriminability(embeddings, stabiliser=self.stabiliser), size)

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from privkit import atomic, canary
 from privkit.config import Study
-from privkit.defenses._base import Mechanism
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.methods._base import State
@@ -128,6 +127,7 @@ class _Batch:
         self.rule = self.config.defense.local
         self.memory = self.rule.memory(self.params)
         self.states = [p.config.method.start(dim=d, num_classes=c) for p in self.plans]
+        self.known = [studies.known(plan, self.data) for plan in self.plans]
         self.rows: list[list[dict[str, float | int]]] = [[] for _ in self.plans]
 
     def _tensor(self, array: np.ndarray) -> Tensor:
@@ -188,8 +188,19 @@ class _Batch:
             if planted is not None:
                 mine = planted.of(client.index)
                 embeddings = embeddings.with_records(mine.vectors, mine.labels)
-            released[client.run].append(_one_release(self.mechanisms[client.run], embeddings, client, round))
+            released[client.run].append(self._one_release(embeddings, client, round))
         return [sorted(found, key=lambda pair: pair[0].client) for found in released]
+
+    def _one_release(self, embeddings: Embeddings, client: Client, round: int) -> tuple[Release, Hidden]:
+        """Return one client's message, and note what its mechanism remembers of it."""
+        mechanism, known = self.mechanisms[client.run], self.known[client.run]
+        generator = keyed(client.seed, Purpose.RELEASE, round=round, client=client.index)
+        sent = mechanism.privatize(embeddings, SeededNoise(generator), known[client.index])
+        known[client.index] = known[client.index]._replace(
+            memory=mechanism.remember(known[client.index], sent)
+        )
+        release = Release(round=round, client=client.index, payload=sent.payload, event=sent.event)
+        return release, sent.hidden
 
     def _down(self) -> dict[str, Tensor]:
         """Return what each client gets, stacked."""
@@ -218,6 +229,8 @@ class _Batch:
         named: State = {f"server.{k}": v for k, v in self.states[r].items()}
         for prefix, tensors in self._stacked().items():
             named |= {f"{prefix}.{k}": v[order].cpu().numpy() for k, v in tensors.items()}
+        for client, known in enumerate(self.known[r]):
+            named |= {f"known.{client}.{k}": v for k, v in known.memory.items()}
         for key in ("round", "client", "accuracy"):
             named[f"metrics.{key}"] = np.array([row[key] for row in self.rows[r]])
         return named
@@ -240,9 +253,11 @@ class _Batch:
                 for g, client in enumerate(self.cohort.clients):
                     tensor[g] = self._tensor(saved[client.run][f"{prefix}.{name}"])[client.index]
         for r, named in enumerate(saved):
-            self.states[r] = {
-                k.removeprefix("server."): v for k, v in named.items() if k.startswith("server.")
-            }
+            self.states[r] = _below(named, "server.")
+            self.known[r] = [
+                known._replace(memory=_below(named, f"known.{client}."))
+                for client, known in enumerate(self.known[r])
+            ]
             keys = ("round", "client", "accuracy")
             columns = zip(*(named[f"metrics.{key}"].tolist() for key in keys), strict=True)
             self.rows[r] = [dict(zip(keys, row, strict=True)) for row in columns]
@@ -254,13 +269,9 @@ class _Batch:
             atomic.write_json(run.path / "timing.json", spent, durable=False)
 
 
-def _one_release(
-    mechanism: Mechanism, embeddings: Embeddings, client: Client, round: int
-) -> tuple[Release, Hidden]:
-    generator = keyed(client.seed, Purpose.RELEASE, round=round, client=client.index)
-    sent = mechanism.privatize(embeddings, SeededNoise(generator))
-    release = Release(round=round, client=client.index, payload=sent.payload, event=sent.event)
-    return release, sent.hidden
+def _below(named: State, prefix: str) -> State:
+    """Return the entries whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in named.items() if name.startswith(prefix)}
 
 
 def _clients(plans: list[studies.Plan], data: studies.Encoded) -> list[Client]:

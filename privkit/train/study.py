@@ -14,10 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from accountant.contract import DependsOn
 from privkit import canary
 from privkit.atomic import canonical_json
 from privkit.config import RunConfig, Study
 from privkit.data._split import Parts, divide
+from privkit.defenses._base import Known
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.models._cache import features, sha256_of
@@ -107,6 +109,26 @@ def canaries(plan: Plan, data: Encoded) -> Records | None:
     )
 
 
+def known(plan: Plan, data: Encoded) -> list[Known]:
+    """Return what each client's mechanism may read for free: all classes, and the attacker's records as public ones."""
+    planted = canaries(plan, data)
+    labels = np.arange(data.num_classes)
+    return [
+        Known(
+            labels=labels if planted is None else np.union1d(labels, planted.of(m).labels),
+            public=_public(data, m, part.reference),
+        )
+        for m, part in enumerate(parts(plan, data))
+    ]
+
+
+def _public(data: Encoded, m: int, rows: np.ndarray) -> Embeddings | None:
+    if not len(rows):
+        return None
+    vectors = data.x[m][rows].astype(np.float64)
+    return Embeddings(vectors=vectors, labels=data.y[m][rows], encoder=DependsOn.PUBLIC)
+
+
 def refuse_impossible(plan: Plan, data: Encoded) -> None:
     """Raise if a plan's split, canaries or releases cannot be had; nothing is written for it then."""
     split = parts(plan, data)
@@ -114,6 +136,7 @@ def refuse_impossible(plan: Plan, data: Encoded) -> None:
     mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
     if not plan.config.method.uploads:
         return
+    free = known(plan, data)
     for m, part in enumerate(split):
         own = Embeddings(
             vectors=data.x[m][part.members].astype(np.float64),
@@ -121,7 +144,7 @@ def refuse_impossible(plan: Plan, data: Encoded) -> None:
             encoder=plan.config.model.encoder_depends_on,
         )
         try:
-            mechanism.privatize(own, NoNoise())
+            mechanism.privatize(own, NoNoise(), free[m])
         except ValueError as error:
             raise InputError(f"cell {plan.cell}, client {data.names[m]}: {error}") from None
 
