@@ -232,10 +232,12 @@ def test_sklearn_finds_the_same_centres(m: int) -> None:
 
     for points_n in example_points(m=m):
         centres_2, sizes_2 = optimal_means(points_n, clusters=2)
-        lloyd = LloydKMeans(n_clusters=2, n_init=10, random_state=0).fit(points_n[:, None])
+        lloyd = LloydKMeans(n_clusters=2, n_init=10, random_state=0)  # pyright: ignore[reportArgumentType]
+        lloyd.fit(points_n[:, None])
         order = lloyd.cluster_centers_[:, 0].argsort()
         assert centres_2 == pytest.approx(lloyd.cluster_centers_[order, 0], rel=1e-9)
-        assert sizes_2.tolist() == np.bincount(lloyd.labels_)[order].tolist()
+        labels_n = np.asarray(lloyd.predict(points_n[:, None]))
+        assert sizes_2.tolist() == np.bincount(labels_n)[order].tolist()
 
 
 @given(points=st.lists(st.integers(-20, 20).map(float), min_size=3, max_size=8), clusters=st.integers(1, 3))
@@ -391,7 +393,7 @@ def test_a_race_is_won_as_often_as_integration_says(gap: float) -> None:
             lambda x: mp.exp(-abs(x)) / 2 * (mp.exp(-x - gap) / 2 if x > -gap else 1 - mp.exp(x + gap) / 2),
             sorted({-mp.inf, -gap, 0.0, mp.inf}),
         )
-    assert _top1.win(gap) == pytest.approx(1 - float(tail), rel=1e-12)
+    assert _top1.win(gap) == pytest.approx(1 - float(tail), rel=1e-12)  # pyright: ignore[reportArgumentType]
 
 
 # E10
