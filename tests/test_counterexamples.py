@@ -304,6 +304,8 @@ def test_finch_clust_finds_as_many_clusters() -> None:
 def test_a_point_alone_has_no_neighbour() -> None:
     with pytest.raises(ValueError, match="has no neighbour"):
         first_partition(circle((3.0,)))
+    with pytest.raises(ValueError, match="has no direction"):
+        first_partition(np.zeros((2, 2)))
 
 
 # E7

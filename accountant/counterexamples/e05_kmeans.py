@@ -88,7 +88,7 @@ def kmeans_factor(
         clusters: how many centres are released, at least 1.
         clip_norm: R, > 0.
 
-    Source: the claim is VPDR's, Section 4, for prototypes of clusters
+    Source: the claim is VPDR's, Eq. 5, for prototypes of clusters
 
     >>> d, d_prime = example_points(m=100)
     >>> round(kmeans_factor(d, d_prime), 12)

@@ -28,7 +28,10 @@ def first_partition(points_nd: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"
     """
     if len(points_nd) < 2:
         raise ValueError(f"{len(points_nd)} point has no neighbour; give at least 2.")
-    unit_nd = points_nd / np.linalg.norm(points_nd, axis=1, keepdims=True)
+    norms_n1 = np.linalg.norm(points_nd, axis=1, keepdims=True)
+    if not (norms_n1 > 0).all():
+        raise ValueError("a point has norm 0 or is NaN, so it has no direction; leave it out.")
+    unit_nd = points_nd / norms_n1
     cosine_nn = unit_nd @ unit_nd.T
     np.fill_diagonal(cosine_nn, -np.inf)
     here, nearest = np.arange(len(points_nd)), cosine_nn.argmax(1)

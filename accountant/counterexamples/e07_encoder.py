@@ -87,7 +87,7 @@ class Encoder(GaussianCounterexample):
 
     @property
     def factor(self) -> float:
-        # all n_c records of c move by 2; of the other class all but the replaced one do
+        # n_c records of c go from -R to R; of the other class all but the replaced one go back, n_c of n_c + 1
         return math.hypot(self.n_c, self.n_c)
 
     def releases(self) -> tuple[Release, Release]:
