@@ -7,7 +7,7 @@ from typing import Any
 from accountant.assumptions import ASSUMPTIONS, Assumption
 from accountant.bound import Bound
 from privkit import atomic
-from reports import audit_table, findings_file, page_tables
+from reports import assumption_tables, audit_table, findings_file, page_tables
 from reports.findings import Findings, Verdict
 from reports.table import Table, finite
 
@@ -37,8 +37,12 @@ def write_page(findings: Findings, path: Path) -> Path:
 def tables(findings: Findings) -> dict[str, Table]:
     """Return the tables that are written apart; the one of inversions only if there were any."""
     found = {"cells": audit_table.cells(findings), "attacks": audit_table.attacks(findings)}
-    inversions = page_tables.inversions(findings)
-    return found | ({"inversions": inversions} if inversions.rows else {})
+    others = {
+        "inversions": page_tables.inversions(findings),
+        "broken": assumption_tables.broken(findings),
+        "relations": assumption_tables.relations(findings),
+    }
+    return found | {name: table for name, table in others.items() if table.rows}
 
 
 def claims(findings: Findings) -> dict[str, object]:
@@ -61,6 +65,11 @@ def document(findings: Findings) -> dict[str, object]:
         "attacks": finite(audit_table.attacks(findings).records()),
         "inversions": finite(page_tables.inversions(findings).records()),
         "claims": claims(findings),
+        "relations": {
+            cell.name: [vars(found) for found in cell.promised.elsewhere]
+            for cell in findings.cells
+            if cell.promised is not None
+        },
         "provenance": findings.provenance,
     }
 
@@ -81,6 +90,7 @@ def markdown(findings: Findings) -> str:
         "",
         *(f"- {cell.name}: {cell.verdict.value}: {'; '.join(cell.reasons)}." for cell in findings.cells),
         "",
+        *_assumption_tables(findings),
         "## Taken",
         "",
         audit_table.attacks(findings).markdown(),
@@ -96,6 +106,19 @@ def markdown(findings: Findings) -> str:
         *assumptions(findings),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _assumption_tables(findings: Findings) -> list[str]:
+    broken, relations = assumption_tables.broken(findings), assumption_tables.relations(findings)
+    reasons = [f"- undefined: {reason}" for reason in assumption_tables.undefined(findings)]
+    return [
+        *(["## Broken assumptions, and what they cost", "", broken.markdown(), ""] if broken.rows else []),
+        *(
+            ["## The same releases, other neighbours", "", relations.markdown(), "", *reasons, ""]
+            if relations.rows
+            else []
+        ),
+    ]
 
 
 def _inversions(findings: Findings) -> list[str]:

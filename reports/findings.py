@@ -20,16 +20,33 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """What the same releases cost under one neighbouring relation.
+
+    Attributes:
+        relation: in words.
+        epsilon: at the claim's delta, in nats; ``None`` where none is defined.
+        reason: why there is none; empty if there is.
+    """
+
+    relation: str
+    epsilon: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Promised:
     """What was promised, and what the noise really gives.
 
     Attributes:
         stated: epsilon that the configuration states for the whole run; ``None`` when it states none.
         claim: what the ledger's events cost the client that spends most.
+        elsewhere: the same under every neighbouring relation.
     """
 
     stated: float | None
     claim: Claim
+    elsewhere: tuple[Elsewhere, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

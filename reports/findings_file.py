@@ -1,5 +1,6 @@
 """An audit's findings on disk: everything that tables and pages are made of, read back equal."""
 
+import json
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -9,16 +10,14 @@ from privkit import atomic
 from privkit.errors import InputError
 from reports.findings import Findings
 
-SCHEMA = 1
+SCHEMA = 2
 NAME = "findings.json"
 _FINDINGS = TypeAdapter(Findings)
 
 
 def write(path: Path, findings: Findings) -> None:
     """Replace a file by these findings as JSON; infinite numbers are the text ``"Infinity"``."""
-    # not atomic.write_json: keys keep their order, which is that of clients and of tests
-    content = {"schema": SCHEMA, "findings": findings}
-    atomic.write_bytes(path, to_json(content, inf_nan_mode="strings", indent=1) + b"\n")
+    atomic.write_bytes(path, _content(findings))
 
 
 def read(path: Path) -> Findings:
@@ -34,13 +33,25 @@ def read(path: Path) -> Findings:
             f"{path} has schema {schema}; this version reads {SCHEMA}: run `privkit audit` on its runs again."
         )
     try:
-        return _FINDINGS.validate_python(document.get("findings"))
+        found = _FINDINGS.validate_python(document.get("findings"))
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "the whole of it"
         raise InputError(
             f"{path} does not hold an audit's findings ({where}); it was damaged, or written by another version: "
             "run `privkit audit` on its runs again."
         ) from None
+    if json.loads(_content(found)) != document:
+        raise InputError(
+            f"{path} holds a field that this version does not know; it was edited, or written by another version: "
+            "run `privkit audit` on its runs again."
+        )
+    return found
+
+
+def _content(findings: Findings) -> bytes:
+    # not atomic.write_json: keys keep their order, which is that of clients and of tests
+    content = {"schema": SCHEMA, "findings": findings}
+    return to_json(content, inf_nan_mode="strings", indent=1) + b"\n"
 
 
 def of_run(run: Path) -> Findings:

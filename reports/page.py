@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from reports import audit_files, audit_table, page_parts, page_tables
+from reports import assumption_tables, audit_files, audit_table, page_parts, page_tables
 from reports.figures import accuracy, learning, spending
 from reports.findings import Findings, Verdict
 
@@ -35,7 +35,9 @@ def html(findings: Findings) -> str:
         accuracy=accuracy.accuracy(findings.cells),
         learning=page_parts.by_cell(findings, lambda cell: learning.learning(cell, accuracy=shared)),
         spending=page_parts.by_cell(findings, spending.spending),
-        broken=page_tables.broken(findings),
+        broken=assumption_tables.broken(findings),
+        relations=assumption_tables.relations(findings),
+        undefined=assumption_tables.undefined(findings),
         needed=audit_files.needed(findings),
         notes=audit_files.notes(findings),
         provenance=page_parts.provenance(findings),

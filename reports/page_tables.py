@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from accountant.assumptions import ASSUMPTIONS
 from accountant.bound import Bound
 from reports import audit_table, numbers
 from reports.findings import CellFindings, Findings, Inversion
 from reports.table import Column, Table
-
-_STATEMENTS = {a.id: a.statement for a in ASSUMPTIONS}
 
 
 def _number(key: str, title: str, **changes: Any) -> Column:
@@ -113,29 +110,3 @@ def _inversion(cell: CellFindings, found: Inversion) -> Mapping[str, Any]:
         "top1_null": top1 and top1.null,
     }
     return row | {"top1_text": numbers.interval(row["top1"], row["top1_low"], row["top1_high"])}
-
-
-def broken(findings: Findings) -> Table:
-    """Return one row per cell and assumption that it breaks, with what the assumption says."""
-    return Table(
-        columns=(
-            Column(key="cell", title="cell"),
-            Column(key="id", title="assumption"),
-            Column(key="reason", title="why it is broken"),
-            Column(key="statement", title="what must hold"),
-        ),
-        rows=[
-            {
-                "cell": cell.name,
-                "id": broken.id,
-                "reason": broken.reason,
-                "cost": broken.cost,
-                "epsilon": broken.epsilon,
-                "example": ", ".join(broken.examples) or None,
-                "statement": _STATEMENTS.get(broken.id),
-            }
-            for cell in findings.cells
-            if cell.promised
-            for broken in cell.promised.claim.broken
-        ],
-    )

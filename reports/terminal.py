@@ -7,7 +7,7 @@ from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
-from reports import audit_files, audit_table
+from reports import assumption_tables, audit_files, audit_table
 from reports.findings import Findings, Verdict
 from reports.table import Column, Table
 
@@ -29,8 +29,11 @@ def show(findings: Findings, console: Console) -> None:
     """Print an audit, verdict last, where the eye is; a narrow terminal gets fewer columns."""
     for title, table in (
         ("Promised, and what it cost", audit_table.cells(findings)),
+        ("Broken assumptions, each priced on its own", assumption_tables.broken(findings)),
         ("Taken", audit_table.attacks(findings)),
     ):
+        if not table.rows:
+            continue
         grid = _grid(title, table, table.columns)
         if Measurement.get(console, console.options.update(width=_WIDE * 2), grid).maximum > console.width:
             grid = _grid(title, table, tuple(c for c in table.columns if not c.wide))

@@ -56,17 +56,17 @@ def test_the_file_is_json_without_bare_infinities(tmp_path: Path) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 1
+    assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 2
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('{"schema": 99, "findings": {}}', "has schema 99; this version reads 1"),
+        ('{"schema": 99, "findings": {}}', "has schema 99; this version reads 2"),
         ("[]", "has schema None"),
-        ('{"schema": 1', "not valid JSON"),
-        ('{"schema": 1}', "does not hold an audit's findings"),
-        ('{"schema": 1, "findings": {"cells": []}}', r"does not hold an audit's findings \(verdict\)"),
+        ('{"schema": 2', "not valid JSON"),
+        ('{"schema": 2}', "does not hold an audit's findings"),
+        ('{"schema": 2, "findings": {"cells": []}}', r"does not hold an audit's findings \(verdict\)"),
     ],
 )
 def test_another_file_is_refused_in_one_sentence(tmp_path: Path, text: str, complaint: str) -> None:
@@ -82,3 +82,13 @@ def test_a_folder_without_an_audit_is_refused_with_the_way_out(tmp_path: Path) -
         findings_file.of_run(tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         findings_file.of_run(tmp_path / "nowhere")
+
+
+def test_a_field_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "findings.json"
+    findings_file.write(path, made.findings())
+    text = path.read_text(encoding="utf-8")
+    assert findings_file.read(path) == made.findings()
+    path.write_text(text.replace('"adjusted_p"', '"adjusted_q"', 1), encoding="utf-8")
+    with pytest.raises(InputError, match=r"holds a field that this version does not know|does not hold"):
+        findings_file.read(path)

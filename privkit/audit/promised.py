@@ -1,12 +1,12 @@
 """What was promised: the cost of everything one client released."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from accountant.claims import claim
+from accountant.claims import Claim, claim, under_relations
 from accountant.events import Event
 from privkit.audit.cells import Cell
 from privkit.transcript import Transcript
-from reports.findings import Promised
+from reports.findings import Elsewhere, Promised
 
 
 def worst_event(
@@ -20,11 +20,16 @@ def worst_event(
         client: whose releases count, in the run where it spends most; everybody's by default.
     """
     spent = [
-        (claim(event, delta=delta).epsilon, event)
+        (_weight(claim(event, delta=delta)), event)
         for transcript in transcripts
         for event in (transcript.cost(m) for m in transcript.clients if client in (None, m))
     ]
     return max(spent, key=lambda pair: pair[0])[1] if spent else None
+
+
+def _weight(found: Claim) -> tuple[float, float]:
+    """Return what clients are compared by: epsilon, and where it is the same, what their broken assumptions cost."""
+    return found.epsilon, max((b.epsilon for b in found.broken if b.epsilon is not None), default=0.0)
 
 
 def promised(cell: Cell, event: Event) -> Promised:
@@ -33,7 +38,16 @@ def promised(cell: Cell, event: Event) -> Promised:
     return Promised(
         stated=None if stated is None else float(stated["epsilon"]),
         claim=claim(event, delta=cell.delta),
+        elsewhere=tuple(_under(event, delta=cell.delta)),
     )
+
+
+def _under(event: Event, *, delta: float) -> Iterator[Elsewhere]:
+    for relation, found in under_relations(event, delta=delta).items():
+        if isinstance(found, str):
+            yield Elsewhere(relation=relation.value, epsilon=None, reason=found)
+        else:
+            yield Elsewhere(relation=relation.value, epsilon=found)
 
 
 def overspent(found: Promised) -> str:

@@ -80,7 +80,7 @@ def decide(
     if promised is None:
         return Verdict.OK, ("nothing left the clients",)
     if not promised.claim.covered:
-        broken = tuple(f"{b.id}: {b.reason}; {b.cost}" for b in promised.claim.broken)
+        broken = tuple(f"{b.id}: {b.reason}" for b in promised.claim.broken)
         return Verdict.NOT_COVERED, broken or ("nothing was promised",)
     doubt = _doubt(evidence)
     if doubt:

@@ -1,0 +1,50 @@
+import math
+from dataclasses import replace
+
+from accountant.consequences import Broken
+from reports import assumption_tables, audit_files
+from reports.findings import Elsewhere, Findings
+from tests import made
+
+
+def found(**changes: object) -> Findings:
+    """Findings whose first promising cell is changed."""
+    whole = made.findings()
+    at = next(i for i, cell in enumerate(whole.cells) if cell.promised is not None)
+    promised = whole.cells[at].promised
+    assert promised is not None
+    claim = replace(promised.claim, **{k: v for k, v in changes.items() if k == "broken"})
+    elsewhere = {k: v for k, v in changes.items() if k == "elsewhere"}
+    cell = replace(whole.cells[at], promised=replace(promised, claim=claim, **elsewhere))
+    return replace(whole, cells=(cell,))
+
+
+def broken(epsilon: float | None) -> Broken:
+    return Broken(id="A1", reason="because", cost="it moves: a lot", epsilon=epsilon, examples=("E7",))
+
+
+def test_every_broken_assumption_has_its_price_and_its_example() -> None:
+    table = assumption_tables.broken(found(broken=(broken(779.2), broken(math.inf), broken(None))))
+    assert [row["true"] for row in table.rows] == ["779.2", "∞ (δ = 1)", "unknown"]
+    assert {row["example"] for row in table.rows} == {"E7"}
+    assert "| A1 |" in table.markdown()
+
+
+def test_a_report_lists_prices_and_relations() -> None:
+    whole = found(
+        broken=(broken(779.2),),
+        elsewhere=(
+            Elsewhere(relation="replace one record, same label", epsilon=1.0),
+            Elsewhere(relation="add or remove one record", epsilon=None, reason="counts change."),
+        ),
+    )
+    text = audit_files.markdown(whole)
+    assert "## Broken assumptions, and what they cost" in text
+    assert "## The same releases, other neighbours" in text
+    assert "undefined: counts change." in text
+    assert {"broken", "relations"} <= set(audit_files.tables(whole))
+
+
+def test_nothing_broken_makes_no_table() -> None:
+    assert not assumption_tables.broken(found(broken=())).rows
+    assert "Broken assumptions" not in audit_files.markdown(found(broken=()))
