@@ -1,4 +1,5 @@
 import json
+import math
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from typer.testing import CliRunner
 from accountant.comparison import calibrations
 from accountant.gaussian import epsilon_from_mu, sigma_from_epsilon
 from accountant.groupwise import Allocation
+from accountant.target import AbstractTarget, Advantage, Auc, EpsilonDelta, Mu, TprAtFpr, sigma_for
+from accountant.tradeoff import GaussianCurve
 from accountant.vpp_comparison import vpp_calibrations
 from privkit.cli.calibrate import app
 
@@ -99,6 +102,88 @@ def test_pld_agrees_when_it_is_asked() -> None:
     ],
 )
 def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    found = shell("gaussian", *words)
+    assert isinstance(found.exception, ValueError)
+    assert str(found.exception) == sentence
+
+
+TARGETS = [
+    (("--mu", "0.5"), Mu(largest=0.5)),
+    (("--advantage", "1e-6"), Advantage(advantage=1e-6)),
+    (("--auc", "0.6"), Auc(auc=0.6)),
+    (("--tpr", "0.999999", "--fpr", "1e-6"), TprAtFpr(tpr=0.999999, fpr=1e-6)),
+]
+
+
+@pytest.mark.parametrize(("words", "target"), TARGETS)
+def test_noise_for_any_target_and_all_that_it_means(words: tuple[str, ...], target: AbstractTarget) -> None:
+    found = json.loads(shell("gaussian", *words, "--rounds", "20", "--delta", "1e-6", "--json").stdout)
+    assert found["sigma"] == sigma_for(target, rounds=20)
+    mu = math.sqrt(20) / found["sigma"]
+    curve = GaussianCurve(mu=mu)
+    assert found["target"] == vars(target)
+    assert (found["mu"], found["advantage"], found["auc"]) == (mu, curve.advantage, curve.auc)
+    assert found["tpr_at_fpr"] == {"0.01": curve.tpr(0.01), "0.001": curve.tpr(0.001)}
+    assert (found["epsilon"], found["delta"]) == (epsilon_from_mu(mu=mu, delta=1e-6), 1e-6)
+    assert (found["method"], found["relation"]) == ("exact", "replace one record, same label")
+
+
+@pytest.mark.parametrize(
+    ("words", "target"), [*TARGETS, (("--epsilon", "1"), EpsilonDelta(epsilon=1.0, delta=1e-5))]
+)
+def test_rounds_that_a_noise_level_allows(words: tuple[str, ...], target: AbstractTarget) -> None:
+    sigma = sigma_for(target, rounds=7) * 1.01
+    found = json.loads(shell("gaussian", *words, "--sigma", repr(sigma), "--json").stdout)
+    assert (found["rounds"], found["sigma"]) == (7, sigma)
+    out = shell("gaussian", *words, "--sigma", repr(sigma)).stdout
+    assert out.startswith(f"7 releases with sigma {sigma:g}; one more would exceed the target\n")
+
+
+def test_noise_is_printed_rounded_up_with_its_meaning_in_every_unit() -> None:
+    out = shell("gaussian", "--mu", "0.26805112", "--rounds", "50").stdout
+    first, *table = out.splitlines()
+    assert first == "sigma 26.3796 for 50 releases"  # 26.37955 to the nearest digit misses the target
+    assert [line.split("│")[1:3] for line in table if line.startswith("│")] == [
+        [" mu                             ", "   0.268051 "],
+        [" epsilon at delta 1e-05         ", "          1 "],
+        [" largest advantage of an attack ", "   0.106618 "],
+        [" largest AUC                    ", "   0.575165 "],
+        [" largest TPR at 1 % FPR         ", "  0.0197827 "],
+        [" largest TPR at 0.1 % FPR       ", " 0.00238491 "],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            (),
+            "none given as target; give exactly one of --epsilon, --mu, --advantage, --tpr with --fpr, --auc.",
+        ),
+        (
+            ("--epsilon", "1", "--auc", "0.6"),
+            "--epsilon and --auc given as target; give exactly one of "
+            "--epsilon, --mu, --advantage, --tpr with --fpr, --auc.",
+        ),
+        (("--tpr", "0.1"), "--tpr and --fpr belong together; give both."),
+        (("--mu", "1", "--fpr", "0.1"), "--tpr and --fpr belong together; give both."),
+        (("--tpr", "0.1", "--fpr", "0"), "fpr=0.0 must lie strictly between 0 and 1."),
+        (("--tpr", "0.1", "--fpr", "0.2"), "tpr=0.1 must be above fpr=0.2, which a guess reaches."),
+        (("--advantage", "1"), "advantage=1.0 must lie strictly between 0 and 1."),
+        (("--mu", "1", "--delta", "0"), "delta=0.0 must lie strictly between 0 and 1."),
+        (
+            ("--mu", "1", "--sigma", "3", "--rounds", "5"),
+            "--sigma 3 and --rounds 5 leave nothing to solve for; give one of them.",
+        ),
+        (("--mu", "1", "--sigma", "0"), "sigma=0.0 must be finite and above 0."),
+        (
+            ("--mu", "1", "--sigma", "0.25"),
+            "sigma=0.25 does not keep the target even once; one release needs 1.",
+        ),
+        (("--mu", "1", "--pld"), "--pld compares methods for --epsilon with --rounds; leave it out here."),
+    ],
+)
+def test_a_target_that_is_none_or_two_is_refused(words: tuple[str, ...], sentence: str) -> None:
     found = shell("gaussian", *words)
     assert isinstance(found.exception, ValueError)
     assert str(found.exception) == sentence

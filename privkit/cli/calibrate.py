@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from privkit.cli import calibrate_vpp
+from privkit.cli import calibrate_target, calibrate_vpp
 
 if TYPE_CHECKING:
     from accountant.comparison import Calibration
+    from accountant.target import EpsilonDelta
 
 app = typer.Typer(no_args_is_help=True, help="How much noise a budget needs over T rounds.")
 app.command("vpp")(calibrate_vpp.vpp)
@@ -16,22 +17,57 @@ app.command("vpp")(calibrate_vpp.vpp)
 @app.command("gaussian")
 @app.command("igpp")
 def gaussian(
-    epsilon: float = typer.Option(..., "--epsilon", help="Total privacy loss, in nats, above 0."),
-    delta: float = typer.Option(..., "--delta", help="Total probability of failure, in (0, 1)."),
-    rounds: int = typer.Option(1, "--rounds", help="Releases on the same data, at least 1."),
+    epsilon: float | None = typer.Option(None, "--epsilon", help="Target: privacy loss, in nats, above 0."),
+    delta: float = typer.Option(1e-5, "--delta", help="Probability of failure, in (0, 1)."),
+    mu: float | None = typer.Option(None, "--mu", help="Target: mu of Gaussian DP, above 0."),
+    advantage: float | None = typer.Option(
+        None, "--advantage", help="Target: largest TPR - FPR of an attack, in (0, 1)."
+    ),
+    tpr: float | None = typer.Option(None, "--tpr", help="Target: largest TPR of an attack, at --fpr."),
+    fpr: float | None = typer.Option(None, "--fpr", help="The FPR of --tpr, in (0, tpr)."),
+    auc: float | None = typer.Option(None, "--auc", help="Target: largest AUC of an attack, in (0.5, 1)."),
+    rounds: int | None = typer.Option(
+        None, "--rounds", help="Releases on the same data, at least 1; 1 by default."
+    ),
+    sigma: float | None = typer.Option(
+        None, "--sigma", help="Instead of --rounds: how many releases this noise allows."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
     with_pld: bool = typer.Option(False, "--pld", help="Ask dp-accounting's PLD too; takes seconds."),
 ) -> None:
     """Gaussian noise: sigma is its standard deviation / l2 sensitivity (2R/n for IGPP's class means)."""
+    from accountant import check
+    from accountant.target import EpsilonDelta
+    from privkit.errors import InputError
+
+    check.open_unit(delta=delta)
+    target = calibrate_target.chosen(
+        epsilon=epsilon, delta=delta, mu=mu, advantage=advantage, tpr=tpr, fpr=fpr, auc=auc
+    )
+    if sigma is not None and rounds is not None:
+        raise InputError(
+            f"--sigma {sigma:g} and --rounds {rounds} leave nothing to solve for; give one of them."
+        )
+    times = 1 if rounds is None else rounds
+    if isinstance(target, EpsilonDelta) and sigma is None:
+        _compare(target, times, as_json=as_json, with_pld=with_pld)
+        return
+    if with_pld:
+        raise InputError("--pld compares methods for --epsilon with --rounds; leave it out here.")
+    calibrate_target.show(target, delta=delta, rounds=times, sigma=sigma, as_json=as_json)
+
+
+def _compare(target: "EpsilonDelta", rounds: int, *, as_json: bool, with_pld: bool) -> None:
+    """Print what every method in use makes of an epsilon and delta."""
     from accountant.comparison import calibrations
 
-    rows = calibrations(epsilon=epsilon, delta=delta, rounds=rounds, with_pld=with_pld)
+    rows = calibrations(epsilon=target.epsilon, delta=target.delta, rounds=rounds, with_pld=with_pld)
     if as_json:
         import json
 
-        typer.echo(json.dumps(_document(rows, epsilon, delta, rounds), allow_nan=False))
+        typer.echo(json.dumps(_document(rows, target.epsilon, target.delta, rounds), allow_nan=False))
     else:
-        _show(rows, epsilon, delta, rounds)
+        _show(rows, target.epsilon, target.delta, rounds)
 
 
 def _document(rows: "tuple[Calibration, ...]", epsilon: float, delta: float, rounds: int) -> dict[str, Any]:
