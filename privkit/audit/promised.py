@@ -1,10 +1,12 @@
 """What was promised: the cost of everything one client released."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from accountant.claims import Claim, claim, under_relations
 from accountant.events import Event
 from privkit.audit.cells import Cell
+from privkit.audit.contradicted import contradicted
 from privkit.transcript import Transcript
 from reports.findings import Elsewhere, Promised
 
@@ -32,12 +34,13 @@ def _weight(found: Claim) -> tuple[float, float]:
     return found.epsilon, max((b.epsilon for b in found.broken if b.epsilon is not None), default=0.0)
 
 
-def promised(cell: Cell, event: Event) -> Promised:
-    """Return the claim of a cell whose costliest client released ``event``."""
+def promised(cell: Cell, event: Event, transcripts: Sequence[Transcript]) -> Promised:
+    """Return the claim of a cell whose costliest client released ``event``, with what its messages contradict."""
     stated = cell.first.info.promise
+    found = claim(event, delta=cell.delta)
     return Promised(
         stated=None if stated is None else float(stated["epsilon"]),
-        claim=claim(event, delta=cell.delta),
+        claim=replace(found, broken=found.broken + contradicted(transcripts)),
         elsewhere=tuple(_under(event, delta=cell.delta)),
     )
 

@@ -61,7 +61,7 @@ class _Work:
     @cached_property
     def promised(self) -> Promised | None:
         """Return the claim; ``None`` when nothing was released."""
-        return None if self.event is None else promised(self.cell, self.event)
+        return None if self.event is None else promised(self.cell, self.event, self.transcripts)
 
     @cached_property
     def limit(self) -> AbstractCurve | None:

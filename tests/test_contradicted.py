@@ -1,0 +1,27 @@
+import numpy as np
+import pytest
+
+from accountant.contract import Contract, Counts
+from accountant.events import Gaussian
+from privkit.audit.contradicted import contradicted
+from privkit.release import Prototypes, Release
+from privkit.transcript import Transcript
+
+
+def sent(counts: np.ndarray | None, declared: Counts | None) -> Transcript:
+    payload = Prototypes(vectors=np.zeros((2, 3), dtype=np.float32), labels=np.arange(2), counts=counts)
+    event = Gaussian(noise_multiplier=1.0, contract=Contract(counts=declared))
+    return Transcript.of([Release(round=0, client=0, payload=payload, event=event)])
+
+
+def test_counts_that_are_sent_although_declared_not_used_break_the_claim() -> None:
+    (broken,) = contradicted([sent(np.array([3, 4]), Counts.NOT_USED)])
+    assert (broken.id, broken.epsilon) == ("A10", float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("counts", "declared"),
+    [(None, Counts.NOT_USED), (np.array([3, 4]), Counts.PUBLIC), (np.array([3, 4]), None)],
+)
+def test_what_is_declared_contradicts_nothing(counts: np.ndarray | None, declared: Counts | None) -> None:
+    assert contradicted([sent(counts, declared)]) == ()
