@@ -148,7 +148,7 @@ def test_noise_is_printed_rounded_up_with_its_meaning_in_every_unit() -> None:
         [" epsilon at delta 1e-05         ", "          1 "],
         [" largest advantage of an attack ", "   0.106618 "],
         [" largest AUC                    ", "   0.575165 "],
-        [" largest TPR at 1 % FPR         ", "  0.0197827 "],
+        [" largest TPR at 1 % FPR         ", "  0.0197808 "],
         [" largest TPR at 0.1 % FPR       ", " 0.00238491 "],
     ]
 
