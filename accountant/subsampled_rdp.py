@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from accountant import check
+from accountant.contract import Relation
 from accountant.rdp import _penalty
+from accountant.subsampled_pair import check_step, shift
 
 Floats = NDArray[np.float64]
 
@@ -69,14 +71,22 @@ def divergence(
     return found
 
 
-def epsilon(*, noise_multiplier: float, sampling_rate: float, steps: int, delta: float) -> float:
-    """Return the epsilon of DP-SGD by the best conversion at the best order, add/remove relation.
+def epsilon(
+    *,
+    noise_multiplier: float,
+    sampling_rate: float,
+    steps: int,
+    delta: float,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> float:
+    """Return the epsilon of DP-SGD by the best conversion at the best order.
 
     Args:
         noise_multiplier: noise standard deviation / clip norm, > 0.
         sampling_rate: probability in (0, 1] with which a record joins a step.
         steps: number of steps, at least 1.
         delta: in (0, 1).
+        relation: which data sets are neighbours; to replace a record costs as much as to remove and add one.
 
     Returns:
         In nats, >= 0, never below the truth; inf if it overflows.
@@ -84,24 +94,50 @@ def epsilon(*, noise_multiplier: float, sampling_rate: float, steps: int, delta:
     >>> round(epsilon(noise_multiplier=1.0, sampling_rate=0.01, steps=1000, delta=1e-5), 4)
     2.1013
     """
-    check_step(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
-    check.count(steps=steps)
     check.open_unit(delta=delta)
+    spent = _spent(noise_multiplier, sampling_rate, steps, relation)
 
     def cost(order: Floats) -> Floats:
-        one = divergence(order=order, noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
-        penalty = np.array([_penalty(value, delta) for value in order.tolist()])
-        return steps * (one * (1 + _SAFETY) + _TINY / (order - 1)) + penalty
+        return spent(order) + np.array([_penalty(value, delta) for value in order.tolist()])
 
     return max(0.0, _smallest(cost))
 
 
-def check_step(*, noise_multiplier: float, sampling_rate: float) -> None:
-    """Refuse a step of DP-SGD that is none."""
-    check.positive(noise_multiplier=noise_multiplier)
-    check.closed_unit(sampling_rate=sampling_rate)
-    if sampling_rate == 0:
-        raise ValueError("sampling_rate=0 never uses a record; give a rate above 0, or leave the step out.")
+def log_delta(
+    *,
+    noise_multiplier: float,
+    sampling_rate: float,
+    steps: int,
+    epsilon: float,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> float:
+    """Return ln of the delta of DP-SGD at an epsilon >= 0; at most 0, arguments as in :func:`epsilon`."""
+    check.non_negative(epsilon=epsilon)
+    spent = _spent(noise_multiplier, sampling_rate, steps, relation)
+
+    def cost(order: Floats) -> Floats:
+        return (order - 1) * (spent(order) + np.log1p(-1 / order) - epsilon) - np.log(order)
+
+    return min(0.0, _smallest(cost))
+
+
+def _spent(
+    noise_multiplier: float, sampling_rate: float, steps: int, relation: Relation
+) -> Callable[[Floats], Floats]:
+    """Return the Renyi curve of all steps, rounded up."""
+    check_step(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
+    check.count(steps=steps)
+
+    def one(order: Floats) -> Floats:
+        return divergence(order=order, noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
+
+    def replaced(order: Floats) -> Floats:
+        # remove, then add: the weak triangle inequality of Mironov (2017), Proposition 11, at p = q = 2
+        through = (order - 0.5) / (order - 1) * one(2 * order) + one(2 * order - 1)
+        return np.minimum(through, 2 * order / noise_multiplier / noise_multiplier)
+
+    single = one if shift(relation) == 1 else replaced
+    return lambda order: steps * (single(order) * (1 + _SAFETY) + _TINY / (order - 1))
 
 
 def _smallest(cost: Callable[[Floats], Floats]) -> float:

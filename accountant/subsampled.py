@@ -1,0 +1,122 @@
+"""DP-SGD: what steps of Gaussian noise on Poisson samples cost, and how much noise a budget needs.
+
+Three bounds are known, and the smallest is returned: privacy loss distributions, nearly exact; the Renyi curve,
+for deltas so small that distributions drown in rounding; and the Gaussian mechanism without sampling, which is
+exact at rate 1. See :mod:`accountant.subsampled_pld`, :mod:`accountant.subsampled_rdp`, :mod:`accountant.gaussian`.
+
+The noise multiplier is the noise's standard deviation over the clip norm of a record's gradient. To add or remove a
+record moves a sum by one clip norm, to replace it by two: without sampling mu is ``sqrt(steps) / sigma`` for the
+former and twice that for the latter.
+"""
+
+import math
+from dataclasses import dataclass
+
+from accountant import check, gaussian, subsampled_pld, subsampled_rdp
+from accountant.bound import Bound
+from accountant.contract import Relation
+from accountant.subsampled_pair import check_step, shift
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What DP-SGD costs.
+
+    Attributes:
+        epsilon: in nats, >= 0; never below the truth.
+        method: which bound was the smallest.
+        bound: exact without sampling, else an upper bound.
+    """
+
+    epsilon: float
+    method: str
+    bound: Bound
+
+
+def epsilon(
+    *,
+    noise_multiplier: float,
+    sampling_rate: float,
+    steps: int,
+    delta: float,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> Spent:
+    """Return the epsilon of DP-SGD, the smallest of all known bounds.
+
+    Args:
+        noise_multiplier: noise standard deviation / clip norm, > 0.
+        sampling_rate: probability in (0, 1] with which a record joins a step, independently of all others.
+        steps: number of steps, at least 1.
+        delta: in (0, 1).
+        relation: which data sets are neighbours.
+
+    Raises:
+        ValueError: a parameter is outside its range.
+
+    >>> epsilon(noise_multiplier=1.0, sampling_rate=0.00105, steps=1, delta=1e-3).epsilon
+    0.0
+    >>> spent = epsilon(noise_multiplier=0.7, sampling_rate=0.01, steps=1000, delta=1e-5)
+    >>> round(spent.epsilon, 2), spent.method, spent.bound.value
+    (4.62, 'privacy loss distribution', 'upper bound')
+    """
+    check_step(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
+    mu = _unsampled_mu(noise_multiplier, steps, relation)
+    whole = gaussian.epsilon_from_mu(mu=mu, delta=delta)
+    if sampling_rate == 1:
+        return Spent(epsilon=whole, method="Gaussian, exact", bound=Bound.EXACT)
+    found = {"Gaussian without sampling": whole}
+    found["Renyi divergence"] = subsampled_rdp.epsilon(
+        noise_multiplier=noise_multiplier,
+        sampling_rate=sampling_rate,
+        steps=steps,
+        delta=delta,
+        relation=relation,
+    )
+    if delta >= subsampled_pld.SMALLEST_DELTA:
+        found["privacy loss distribution"] = subsampled_pld.epsilon(
+            noise_multiplier=noise_multiplier,
+            sampling_rate=sampling_rate,
+            steps=steps,
+            delta=delta,
+            relation=relation,
+        )
+    method = min(found, key=lambda name: found[name])
+    return Spent(epsilon=found[method], method=method, bound=Bound.UPPER)
+
+
+def delta(
+    *,
+    noise_multiplier: float,
+    sampling_rate: float,
+    steps: int,
+    epsilon: float,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> float:
+    """Return the delta of DP-SGD at an epsilon >= 0, the smallest of all known bounds; in [0, 1].
+
+    Arguments as in :func:`epsilon`.
+
+    >>> round(delta(noise_multiplier=1.0, sampling_rate=0.00105, steps=1, epsilon=0.0), 6)
+    0.000402
+    """
+    check_step(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
+    check.non_negative(epsilon=epsilon)
+    whole = gaussian.delta_from_mu(epsilon=epsilon, mu=_unsampled_mu(noise_multiplier, steps, relation))
+    if sampling_rate == 1:
+        return whole
+    log_delta = subsampled_rdp.log_delta(
+        noise_multiplier=noise_multiplier,
+        sampling_rate=sampling_rate,
+        steps=steps,
+        epsilon=epsilon,
+        relation=relation,
+    )
+    composed = subsampled_pld.distributions(
+        noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps, relation=relation
+    )
+    return min(whole, math.exp(log_delta), max(each.delta(epsilon) for each in composed))
+
+
+def _unsampled_mu(noise_multiplier: float, steps: int, relation: Relation) -> float:
+    check.count(steps=steps)
+    return shift(relation) * math.sqrt(steps) / noise_multiplier

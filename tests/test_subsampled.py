@@ -1,0 +1,82 @@
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import gaussian, subsampled
+from accountant.bound import Bound
+from accountant.contract import Relation
+
+REPLACE = Relation.REPLACE_SAME_LABEL
+
+
+def test_the_cost_lies_within_that_of_the_prv_accountant() -> None:
+    spent = subsampled.epsilon(noise_multiplier=0.7, sampling_rate=0.01, steps=1000, delta=1e-5)
+    assert 4.61 < spent.epsilon < 4.629  # opacus' GDP accountant says 3.476
+    assert spent.bound is Bound.UPPER
+
+
+def test_a_small_rate_can_cost_nothing() -> None:
+    setting = {"noise_multiplier": 1.0, "sampling_rate": 0.00105, "steps": 1}
+    assert subsampled.epsilon(**setting, delta=1e-3).epsilon == 0.0
+    variation = 0.00105 * math.erf(0.5 / math.sqrt(2))  # q (2 Phi(1/2) - 1) = 4.02e-4
+    assert subsampled.delta(**setting, epsilon=0.0) == pytest.approx(variation, rel=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 10**6])
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, REPLACE])
+def test_without_sampling_it_is_exact(steps: int, relation: Relation) -> None:
+    mu = (2 if relation is REPLACE else 1) * math.sqrt(steps) / 3.0
+    setting = {"noise_multiplier": 3.0, "sampling_rate": 1.0, "steps": steps, "relation": relation}
+    spent = subsampled.epsilon(**setting, delta=1e-6)
+    assert spent.epsilon == gaussian.epsilon_from_mu(mu=mu, delta=1e-6)
+    assert spent.bound is Bound.EXACT
+    assert subsampled.delta(**setting, epsilon=2.0) == gaussian.delta_from_mu(epsilon=2.0, mu=mu)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.floats(-3.0, 5.0).map(lambda power: 10.0**power),
+    st.floats(-20.0, 0.0).map(math.exp),
+    st.sampled_from((1, 30, 10**6)),
+    st.floats(-80.0, -0.1).map(math.exp),
+)
+def test_sampling_only_helps_and_replacing_only_costs(
+    sigma: float, rate: float, steps: int, delta: float
+) -> None:
+    setting = {"noise_multiplier": sigma, "sampling_rate": rate, "steps": steps, "delta": delta}
+    once = subsampled.epsilon(**setting)
+    twice = subsampled.epsilon(**setting, relation=REPLACE)
+    assert 0 <= once.epsilon <= gaussian.epsilon_from_mu(mu=math.sqrt(steps) / sigma, delta=delta)
+    assert once.epsilon <= twice.epsilon * (1 + 1e-3)
+    assert twice.epsilon <= gaussian.epsilon_from_mu(mu=2 * math.sqrt(steps) / sigma, delta=delta)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_delta_undoes_epsilon(relation: Relation) -> None:
+    setting = {"noise_multiplier": 1.1, "sampling_rate": 0.02, "steps": 400, "relation": relation}
+    epsilon = subsampled.epsilon(**setting, delta=1e-6).epsilon
+    assert subsampled.delta(**setting, epsilon=epsilon) == pytest.approx(1e-6, rel=1e-6)
+
+
+def test_a_delta_too_small_for_distributions_is_met_by_the_renyi_curve() -> None:
+    spent = subsampled.epsilon(noise_multiplier=1.0, sampling_rate=0.01, steps=100, delta=1e-30)
+    assert spent.method == "Renyi divergence"
+    assert spent.epsilon < gaussian.epsilon_from_mu(mu=10.0, delta=1e-30)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sampling_rate": 1.5}, "sampling_rate=1.5 must lie between 0 and 1"),
+        ({"sampling_rate": 0.0}, "sampling_rate=0 never uses a record"),
+        ({"steps": 0}, "steps=0 must be a whole number"),
+        ({"delta": 0.0}, "delta=0.0 must lie strictly between 0 and 1"),
+        ({"noise_multiplier": 0.0}, "noise_multiplier=0.0 must be finite and above 0"),
+    ],
+)
+def test_what_is_no_run_is_refused(change: dict, message: str) -> None:
+    setting = {"noise_multiplier": 1.0, "sampling_rate": 0.1, "steps": 5, "delta": 1e-5}
+    with pytest.raises(ValueError, match=message):
+        subsampled.epsilon(**(setting | change))
