@@ -66,7 +66,7 @@ def document(findings: Findings) -> dict[str, object]:
         "inversions": finite(page_tables.inversions(findings).records()),
         "claims": claims(findings),
         "relations": {
-            cell.name: [vars(found) for found in cell.promised.elsewhere]
+            cell.name: finite([vars(found) for found in cell.promised.elsewhere])
             for cell in findings.cells
             if cell.promised is not None
         },

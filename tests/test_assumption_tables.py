@@ -1,3 +1,4 @@
+import json
 import math
 from dataclasses import replace
 
@@ -43,6 +44,13 @@ def test_a_report_lists_prices_and_relations() -> None:
     assert "## The same releases, other neighbours" in text
     assert "undefined: counts change." in text
     assert {"broken", "relations"} <= set(audit_files.tables(whole))
+
+
+def test_what_promises_nothing_is_written_down_too() -> None:
+    nothing = Elsewhere(relation="replace one record, same label", epsilon=math.inf)
+    whole = found(broken=(broken(math.inf),), elsewhere=(nothing,))
+    assert "Infinity" not in json.dumps(audit_files.document(whole))
+    assert json.loads(json.dumps(audit_files.document(whole), allow_nan=False))["relations"]
 
 
 def test_nothing_broken_makes_no_table() -> None:
