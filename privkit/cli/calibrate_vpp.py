@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from privkit.cli import calibrate_vpp_options
+
 if TYPE_CHECKING:
     from accountant.groupwise import Allocation
     from accountant.selection import Fidelity
@@ -20,16 +22,38 @@ def vpp(
     score_bound: float = typer.Option(0.1, "--score-bound", help="H, what scores are clipped to, above 0."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
     with_pld: bool = typer.Option(False, "--pld", help="Ask dp-accounting's PLD too; takes seconds."),
+    optimise: bool = typer.Option(
+        False,
+        "--optimise",
+        help="Instead: every private selection at this budget, and what leaving it out saves.",
+    ),
+    overlap: float | None = typer.Option(
+        None, "--overlap", help="With --optimise: share of the true set that is wanted, above rho."
+    ),
 ) -> None:
     """VPP: sigma_ref is the noise multiplier of the isotropic release that costs as much as its two groups."""
     from accountant import check, selection
     from accountant.groupwise import Allocation
     from accountant.vpp_comparison import vpp_calibrations
+    from privkit.errors import InputError
 
     check.positive(epsilon=epsilon, score_bound=score_bound)
     check.open_unit(delta=delta, split=split)
     check.count(rounds=rounds)
     allocation = Allocation.of(dim=dim, rho=rho)
+    if overlap is not None and not optimise:
+        raise InputError(f"--overlap {overlap:g} is used by --optimise; add that, or leave it out.")
+    if optimise:
+        budget = {"epsilon": epsilon, "delta": delta, "rounds": rounds}
+        calibrate_vpp_options.show(
+            budget,
+            split=split,
+            allocation=allocation,
+            score_bound=score_bound,
+            overlap=overlap,
+            as_json=as_json,
+        )
+        return
     k = allocation.sizes[0]
     over_range = selection.scale(k=k, score_bound=1.0, epsilon_total=split * epsilon, rounds=rounds)
     budget = {"epsilon": epsilon, "delta": delta, "rounds": rounds, "split": split}
