@@ -1,7 +1,6 @@
 """Every reference case about scores, intervals and certificates, from an independent calculation."""
 
 import json
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -28,12 +27,10 @@ from attacks.statistics.tpr import (
     operating_point,
     tpr_at_fpr,
 )
+from privkit.selfcheck.audit_case import SHIPPED
 
 T = TypeVar("T")
-CASES = {
-    case["id"]: case
-    for case in json.loads((Path(__file__).parent / "golden" / "audit.json").read_text("utf-8"))["cases"]
-}
+CASES = {case["id"]: case for case in json.loads(SHIPPED.read_text("utf-8"))["cases"]}
 
 
 def sure(value: T | None) -> T:

@@ -36,7 +36,7 @@ def answer(case: Case) -> tuple[float, ...]:
     named = _CONVERSION_NAMED.match(case.name)
     if named and "conversion" not in params:  # such a case gives the parameters of the plain mechanism
         params["conversion"] = named["conversion"]
-    found = registry.answer(case.kind, params)
+    found = registry.question(case.kind, params).answer()
     return tuple(map(float, found)) if isinstance(found, tuple) else (float(found),)
 
 

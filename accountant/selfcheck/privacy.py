@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from accountant import bounded_range, gaussian, joint, laplace, rdp, zcdp
+from accountant import bounded_range, gaussian, joint, laplace, rdp, subsampled, zcdp
+from accountant.contract import Relation
 from accountant.joint_curve import JointCurve
 from accountant.normal import quantile_from_log
 from accountant.tradeoff import AbstractCurve, ApproximateCurve, GaussianCurve
@@ -39,9 +41,18 @@ class Privacy:
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianPrivacy(Privacy):
-    """Gaussian noise, whatever its rounds and groups: all of it is in ``total_mu``."""
+    """Gaussian noise.
 
-    total_mu: float
+    Attributes:
+        parts: noise multipliers, each with how often it ran; groups of coordinates count as parts.
+    """
+
+    parts: tuple[tuple[float, int], ...]
+
+    @property
+    def total_mu(self) -> float:
+        """Return mu of all parts together."""
+        return math.hypot(*(gaussian.mu_from_sigma(sigma=sigma, rounds=times) for sigma, times in self.parts))
 
     def epsilon(self, *, delta: float) -> float:
         return gaussian.epsilon_from_mu(mu=self.total_mu, delta=delta)
@@ -157,19 +168,19 @@ class SubsampledPrivacy(Privacy):
     noise_multiplier: float
     sampling_rate: float
     steps: int
+    relation: Relation = Relation.ADD_REMOVE
 
     def epsilon(self, *, delta: float) -> float:
-        return _subsampled().epsilon(
-            noise_multiplier=self.noise_multiplier,
-            sampling_rate=self.sampling_rate,
-            steps=self.steps,
-            delta=delta,
-        )
+        return subsampled.epsilon(**self._step, delta=delta).epsilon
 
+    def log_delta(self, *, epsilon: float) -> float:
+        return math.log(subsampled.delta(**self._step, epsilon=epsilon))
 
-def _subsampled():
-    try:
-        from accountant import subsampled
-    except ImportError:
-        raise NotUnderstoodError("this installation has no accountant of subsampled Gaussian noise") from None
-    return subsampled
+    @property
+    def _step(self) -> dict[str, Any]:
+        return {
+            "noise_multiplier": self.noise_multiplier,
+            "sampling_rate": self.sampling_rate,
+            "steps": self.steps,
+            "relation": self.relation,
+        }

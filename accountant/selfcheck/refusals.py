@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accountant import bounded_range, gaussian, joint, laplace, rdp, selection, zcdp
+from accountant import bounded_range, gaussian, joint, laplace, rdp, selection, subsampled, zcdp
 from accountant.events import Gaussian, PureDP
 from accountant.selfcheck.numbers import number
 from accountant.selfcheck.privacy import NotUnderstoodError
+from accountant.selfcheck.registry import canonical
 from accountant.tradeoff import ApproximateCurve, GaussianCurve
 
 
@@ -31,8 +32,8 @@ def _curve(*, fpr: float = 0.1) -> Any:
     return GaussianCurve(mu=1.0).tpr(fpr)
 
 
-def _delta(*, mu: float = 1.0, epsilon: float = 1.0) -> Any:
-    return gaussian.delta_from_mu(mu=mu, epsilon=epsilon)
+def _delta(*, mu: float = 1.0) -> Any:
+    return gaussian.delta_from_mu(mu=mu, epsilon=1.0)
 
 
 def _budget(*, epsilon: float = 1.0, delta: float = 1e-5, T: float = 1.0) -> Any:
@@ -70,10 +71,6 @@ def _top_k(*, k: float = 1.0, d: float = 8.0, H: float = 1.0, scale: float = 1.0
 def _subsampled(
     *, sigma: float = 1.0, sampling_rate: float = 0.1, T: float = 10.0, delta: float = 1e-5
 ) -> Any:
-    try:
-        from accountant import subsampled
-    except ImportError:
-        raise NotUnderstoodError("this installation has no accountant of subsampled Gaussian noise") from None
     return subsampled.epsilon(
         noise_multiplier=sigma, sampling_rate=sampling_rate, steps=_count(T), delta=delta
     )
@@ -107,24 +104,19 @@ def let_through(given: Mapping[str, Any]) -> list[str]:
     Raises:
         NotUnderstoodError: no entrance has these parameters.
     """
-    numbers = {name: number(value) for name, value in given.items()}
+    numbers = {name: number(value) for name, value in canonical(given).items()}
     asked = [
         entrance for entrance in _ENTRANCES if numbers.keys() <= inspect.signature(entrance).parameters.keys()
     ]
     if not asked:
         raise NotUnderstoodError(f"nothing takes {', '.join(sorted(given)) or 'no parameters'}")
-    accepted, missing = [], []
+    accepted = []
     for entrance in asked:
         try:
             found = entrance(**numbers)
-        except NotUnderstoodError as error:
-            missing.append(error)
         except (ValueError, TypeError):
             continue
-        else:
-            accepted.append(f"{entrance.__name__.strip('_')} gives {found}")
-    if len(missing) == len(asked):
-        raise missing[0]
+        accepted.append(f"{entrance.__name__.strip('_')} gives {found}")
     return accepted
 
 

@@ -114,27 +114,51 @@ def kinds() -> tuple[str, ...]:
     return tuple(_LAWS)
 
 
-def answer(kind: str, params: Mapping[str, Any]) -> Any:
-    """Return what a law makes of a case.
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a case asks, in terms of a law.
+
+    Attributes:
+        rule: the law that answers it.
+        privacy: the mechanism that is asked of, for laws that answer for every mechanism.
+        asked: the other parameters, as the case gives them.
+    """
+
+    rule: Rule
+    privacy: Privacy | None
+    asked: Mapping[str, Any]
+
+    def answer(self) -> Any:
+        """Return what the law makes of it."""
+        return self.rule(**self.asked) if self.privacy is None else self.rule(self.privacy, **self.asked)
+
+
+def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters under the names that laws have for them."""
+    return {_ALIASES.get(name, name): value for name, value in params.items()}
+
+
+def question(kind: str, params: Mapping[str, Any]) -> Question:
+    """Return what a case asks.
 
     Raises:
         NotUnderstoodError: no law answers the kind, or none fits the parameters.
-        ValueError: a law refuses the numbers.
+        ValueError: a mechanism refuses its numbers.
     """
     if kind not in _LAWS:
         raise NotUnderstoodError(f"kind {kind!r} is not known")
-    given = {_ALIASES.get(name, name): value for name, value in params.items()}
+    given = canonical(params)
     named = _mechanism_named(given.pop("mechanism", ""))
     for rule in _LAWS[kind]:
         if not rule.of_privacy and rule.fits(named, given):
-            return rule(**given)
+            return Question(rule=rule, privacy=None, asked=given)
     for rule in _LAWS[kind]:
         if rule.of_privacy and rule.required <= given.keys():
             asked = {name: value for name, value in given.items() if name in rule.convert}
             rest = {name: value for name, value in given.items() if name not in rule.convert}
             for builder in _BUILDERS:
                 if builder.fits(named, rest):
-                    return rule(builder(**rest), **asked)
+                    return Question(rule=rule, privacy=builder(**rest), asked=asked)
     of = f" of {named}" if named else ""
     raise NotUnderstoodError(f"no law for {kind}{of} from {', '.join(sorted(given)) or 'nothing'}")
 

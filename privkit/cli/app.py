@@ -3,7 +3,7 @@
 import typer
 
 from privkit import __version__
-from privkit.cli import audit, calibrate, cite, doctor, explain, report, table, train
+from privkit.cli import audit, calibrate, cite, doctor, explain, report, selfcheck, table, train
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,6 +19,7 @@ app.command("table")(table.table)
 app.command("cite")(cite.cite)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("explain")(explain.explain)
+app.command("selfcheck")(selfcheck.selfcheck)
 app.command("doctor")(doctor.doctor)
 
 

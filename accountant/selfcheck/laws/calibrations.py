@@ -2,7 +2,7 @@
 
 import math
 
-from accountant import check, gaussian, joint, sequential
+from accountant import check, gaussian, joint, sequential, subsampled
 from accountant.normal import quantile
 from accountant.selfcheck.conversions import conversion_named
 from accountant.selfcheck.laws.mechanisms import moved
@@ -42,11 +42,10 @@ def sigma_by_renyi(
 
 @law("sigma")
 def sigma_subsampled(*, epsilon: float, delta: float, sampling_rate: float, T: int = 1) -> float:
-    try:
-        from accountant import subsampled
-    except ImportError:
-        raise NotUnderstoodError("this installation has no accountant of subsampled Gaussian noise") from None
-    return subsampled.sigma_from_epsilon(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=T)
+    calibrate = getattr(subsampled, "sigma_from_epsilon", None)
+    if calibrate is None:
+        raise NotUnderstoodError("this installation calibrates no subsampled Gaussian noise")
+    return calibrate(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=T)
 
 
 @law("sigma")

@@ -4,7 +4,9 @@ import math
 import re
 
 from accountant import check, selection
+from accountant.contract import Query, Relation
 from accountant.gaussian import mu_from_sigma
+from accountant.relations import reach
 from accountant.selfcheck.numbers import number, whole
 from accountant.selfcheck.privacy import (
     ApproximatePrivacy,
@@ -20,75 +22,79 @@ from accountant.selfcheck.privacy import (
 from accountant.selfcheck.registry import mechanism
 
 _RELATIONS = (
-    (r"replace|substitut|swap|bounded", 2.0),
-    (r"add|remove|zero|unbounded", 1.0),
+    (r"replace|substitut|swap|bounded", Relation.REPLACE_ANY_LABEL),
+    (r"add|remove|unbounded", Relation.ADD_REMOVE),
 )
-"""How many clip norms a record moves the released sum by; ``sigma`` counts in clip norms if a relation is named."""
+"""Neighbours by a word in their name. If a case names them, ``sigma`` counts in clip norms; else in moves."""
 
 
-def moved(relation: str) -> float:
-    """Return by how many clip norms a record moves a sum; 1 where no relation is named: sigma counts in moves."""
-    if not relation:
-        return 1.0
-    for pattern, clip_norms in _RELATIONS:
-        if re.search(rf"\b(?:{pattern})", relation.replace("_", " "), re.IGNORECASE):
-            return clip_norms
-    raise NotUnderstoodError(f"relation {relation!r} is not known")
+def relation_named(words: str) -> Relation:
+    """Return the relation that some words name."""
+    for pattern, relation in _RELATIONS:
+        if re.search(rf"\b(?:{pattern})", words.replace("_", " "), re.IGNORECASE):
+            return relation
+    raise NotUnderstoodError(f"relation {words!r} is not known")
 
 
-@mechanism("", "gaussian")
-def gaussian(*, sigma: float, T: int = 1, relation: str = "") -> Privacy:
-    return GaussianPrivacy(total_mu=moved(relation) * mu_from_sigma(sigma=sigma, rounds=T))
-
-
-@mechanism("", "gaussian")
-def gaussian_dp(*, mu: float) -> Privacy:
-    return GaussianPrivacy(total_mu=mu)
+def moved(words: str) -> float:
+    """Return by how many clip norms a record moves a sum; 1 where no relation is named."""
+    return reach(Query.RECORD_SUM, relation_named(words)) if words else 1.0
 
 
 @mechanism("", "gaussian")
-def rounds_of_different_noise(*, sigmas: list, repeat: int = 1) -> Privacy:
-    check.count(repeat=repeat)
-    squares = [mu_from_sigma(sigma=number(sigma)) ** 2 for sigma in sigmas]
-    return GaussianPrivacy(total_mu=math.sqrt(repeat * math.fsum(squares)))
-
-
-@mechanism("", "gaussian")
-def phases(*, sigmas: list, counts: list) -> Privacy:
-    squares = [
-        mu_from_sigma(sigma=number(sigma), rounds=whole(count)) ** 2
-        for sigma, count in zip(sigmas, counts, strict=True)
-    ]
-    return GaussianPrivacy(total_mu=math.sqrt(math.fsum(squares)))
-
-
-@mechanism("", "gaussian")
-def groups(*, sigma_A: float, sigma_B: float, T: int = 1) -> Privacy:
-    once = math.hypot(mu_from_sigma(sigma=sigma_A), mu_from_sigma(sigma=sigma_B))
+def gaussian(*, sigma: float, T: int = 1, relation: str = "") -> GaussianPrivacy:
+    check.positive(sigma=sigma)
     check.count(T=T)
-    return GaussianPrivacy(total_mu=math.sqrt(T) * once)
+    return GaussianPrivacy(parts=((sigma / moved(relation), T),))
 
 
 @mechanism("", "gaussian")
-def any_groups(*, sigma_groups: list, T: int = 1) -> Privacy:
+def gaussian_dp(*, mu: float) -> GaussianPrivacy:
+    check.positive(mu=mu)
+    return GaussianPrivacy(parts=((1 / mu, 1),))
+
+
+@mechanism("", "gaussian")
+def rounds_of_different_noise(*, sigmas: list, repeat: int = 1) -> GaussianPrivacy:
+    return phases(sigmas=sigmas, counts=[repeat] * len(sigmas))
+
+
+@mechanism("", "gaussian")
+def phases(*, sigmas: list, counts: list) -> GaussianPrivacy:
+    pairs = [(number(sigma), whole(count)) for sigma, count in zip(sigmas, counts, strict=True)]
+    for sigma, count in pairs:
+        check.positive(sigma=sigma)
+        check.count(count=count)
+    return GaussianPrivacy(parts=tuple(pairs))
+
+
+@mechanism("", "gaussian")
+def groups(*, sigma_A: float, sigma_B: float, T: int = 1) -> GaussianPrivacy:
+    return any_groups(sigma_groups=[sigma_A, sigma_B], T=T)
+
+
+@mechanism("", "gaussian")
+def any_groups(*, sigma_groups: list, T: int = 1) -> GaussianPrivacy:
     return rounds_of_different_noise(sigmas=sigma_groups, repeat=T)
 
 
 @mechanism("", "gaussian")
-def groups_by_reference(*, sigma_ref: float, T: int = 1) -> Privacy:
+def groups_by_reference(*, sigma_ref: float, T: int = 1) -> GaussianPrivacy:
     return gaussian(sigma=sigma_ref, T=T)
 
 
 @mechanism("", "gaussian")
-def copies(*, sigma: float, copies: int, T: int = 1) -> Privacy:
+def copies(*, sigma: float, copies: int, T: int = 1) -> GaussianPrivacy:
     """Noise on a sum in which the same record is present several times."""
     check.count(copies=copies)
-    return GaussianPrivacy(total_mu=copies * mu_from_sigma(sigma=sigma, rounds=T))
+    return gaussian(sigma=sigma / copies, T=T)
 
 
 @mechanism("", "gaussian")
-def subsampled(*, sigma: float, sampling_rate: float, T: int = 1) -> Privacy:
-    return SubsampledPrivacy(noise_multiplier=sigma, sampling_rate=sampling_rate, steps=T)
+def subsampled(*, sigma: float, sampling_rate: float, T: int = 1, relation: str = "add or remove") -> Privacy:
+    return SubsampledPrivacy(
+        noise_multiplier=sigma, sampling_rate=sampling_rate, steps=T, relation=relation_named(relation)
+    )
 
 
 @mechanism("", "pure")
@@ -108,7 +114,7 @@ def pure_next_to_gaussian_dp(*, eps0: float, mu: float, T: int = 1) -> Privacy:
 
 @mechanism("", "gaussian", "pure")
 def pure_next_to_groups(*, eps0: float, sigma_A: float, sigma_B: float, T: int = 1) -> Privacy:
-    return PurePrivacy(eps0=eps0, times=T, total_mu=groups(sigma_A=sigma_A, sigma_B=sigma_B, T=T).mu())
+    return PurePrivacy(eps0=eps0, times=T, total_mu=groups(sigma_A=sigma_A, sigma_B=sigma_B, T=T).total_mu)
 
 
 @mechanism("laplace")

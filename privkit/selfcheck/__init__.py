@@ -1,0 +1,1 @@
+"""Reference cases, shipped or given, run through the accountant and through the statistics of attacks."""
