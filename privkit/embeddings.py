@@ -32,6 +32,10 @@ class Embeddings:
         """Return the same records with other vectors."""
         return Embeddings(vectors=vectors, labels=self.labels, encoder=self.encoder)
 
+    def where(self, keep_N: np.ndarray) -> "Embeddings":
+        """Return the records that a boolean mask of shape [N] keeps."""
+        return Embeddings(vectors=self.vectors[keep_N], labels=self.labels[keep_N], encoder=self.encoder)
+
     def with_records(self, vectors: np.ndarray, labels: np.ndarray) -> "Embeddings":
         """Return these embeddings with some more records at the end."""
         return Embeddings(

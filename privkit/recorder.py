@@ -213,17 +213,18 @@ class Recorder:
 
     def _public(self, client: int) -> Known:
         """Return what a client's mechanism may read before its first message."""
-        labels = np.arange(self.run.info.num_classes)
+        classes = self.run.info.num_classes
+        labels = np.arange(classes)
         if self._canaries is not None:
             labels = np.union1d(labels, self._canaries.of(client).labels)
         owned = self.run.records("reference")
         if owned is None or not len(owned.of(client)):
-            return Known(labels=labels)
+            return Known(labels=labels, classes=classes)
         mine = owned.of(client)
         public = Embeddings(
             vectors=mine.vectors.astype(np.float64), labels=mine.labels, encoder=DependsOn.PUBLIC
         )
-        return Known(labels=labels, public=public)
+        return Known(labels=labels, classes=classes, public=public)
 
     def __enter__(self) -> "Recorder":
         """Return the recorder itself."""

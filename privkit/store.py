@@ -153,7 +153,10 @@ class Run:
         tensors.write(self._upload(round), named)
         if hidden:
             by_client = {
-                f"{m:06d}/{name}": array for m, h in hidden.items() for name, array in h._asdict().items()
+                f"{m:06d}/{name}": array
+                for m, h in hidden.items()
+                for name, array in h._asdict().items()
+                if array is not None
             }
             tensors.write(self._hidden(round), by_client, durable=False)
         if state is not None:
@@ -297,6 +300,8 @@ def _sha256(path: Path) -> str:
 def _entry(release: Release) -> dict[str, Any]:
     return {
         "round": release.round,
+        optional = {f"{m}/{field}": None for m in clients for field in Hidden._field_defaults}
+        named = {**optional, **named}
         "client": release.client,
         "payload": {"kind": release.payload.kind, "sha256": release.payload.digest()},
         "event": events.to_dict(release.event),

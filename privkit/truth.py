@@ -13,10 +13,13 @@ class Hidden(NamedTuple):
     Attributes:
         means: prototypes before noise but after the mechanism's own clip and mean, rows as released; [P, d].
         groups: which group of the event's noise each coordinate belongs to, from 0; shape [d].
+        overlap: share of the coordinates that truly separate the client's classes best which are in group 0,
+            shape [1]; ``None`` where no group was chosen.
     """
 
     means: Float64[np.ndarray, "P d"]
     groups: Int64[np.ndarray, " d"]
+    overlap: Float64[np.ndarray, " 1"] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

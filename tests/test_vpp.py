@@ -221,7 +221,10 @@ def test_every_release_draws_a_new_partition():
         ({"partition": {"name": "laplace", "split": 1.0}}, "split=1.0: input should be less than 1"),
         ({"partition": {"name": "laplace", "split": 0.0}}, "split=0.0: input should be greater than 0"),
         ({"partition": {"name": "laplace", "score_bound": 0.0}}, "score_bound=0.0"),
-        ({"partition": "histroy"}, "partition 'histroy' is unknown; known are laplace, oracle, random"),
+        (
+            {"partition": "histroy"},
+            "partition 'histroy' is unknown; known are gaussian, gumbel, history, laplace, ",
+        ),
         ({"epsilon": float("nan")}, "epsilon=nan"),
         ({"calibration": "exact"}, "calibration='exact'"),
     ],

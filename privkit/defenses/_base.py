@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 from accountant.events import Event
 from privkit.defenses._local import AsPublished, LocalRule
@@ -36,13 +36,19 @@ class Known(NamedTuple):
 
     Attributes:
         labels: every class that a message may be about, ascending, shape [C]; ``None`` when there is no such list.
+        classes: number of real classes, from 0; labels from there on are canaries'. ``None`` when all are real.
         public: records that anybody may see, under an encoder that anybody may use.
         memory: what the mechanism kept of its own earlier messages.
     """
 
     labels: Int64[np.ndarray, " C"] | None = None
+    classes: int | None = None
     public: Embeddings | None = None
     memory: Mapping[str, np.ndarray] = {}
+
+    def real(self, labels_N: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
+        """Return which labels are no canary's."""
+        return np.ones(len(labels_N), dtype=bool) if self.classes is None else labels_N < self.classes
 
 
 NOTHING = Known()

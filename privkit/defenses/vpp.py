@@ -25,6 +25,7 @@ from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import Noise
 from privkit.partitions._base import AbstractPartition, Memory
+from privkit.partitions._overlap import overlap
 from privkit.partitions.laplace import Laplace
 from privkit.release import Prototypes
 from privkit.truth import Hidden
@@ -153,10 +154,12 @@ class GroupwiseMeans(Mechanism):
         std_d = np.multiply(sigmas, norms)[group_d] * 2.0
         noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
-        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, group_d))
+        found = overlap(embeddings.where(known.real(embeddings.labels)), informative_d)
+        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, group_d, found))
 
     def remember(self, known: Known, sent: Privatized) -> Memory:
-        return self.partition.remember(known.memory, sent.payload, sent.hidden.groups == 0)
+        real = sent.payload.only(known.real(sent.payload.labels))
+        return self.partition.remember(known.memory, real, sent.hidden.groups == 0)
 
     def _groups(self, embeddings: Embeddings) -> Allocation:
         return Allocation.of(dim=embeddings.vectors.shape[1], rho=self.rho)

@@ -1,12 +1,14 @@
 """What private selections share: noise on every clipped score, and the k largest are taken."""
 
+import math
 from abc import abstractmethod
 
 import numpy as np
 from jaxtyping import Bool, Float64
 from pydantic import Field
 
-from accountant.events import Leaf, TopK
+from accountant.events import Gaussian, Leaf, TopK
+from accountant.gaussian import mu_from_epsilon
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.partitions._base import AbstractPartition, Memory, largest
@@ -75,3 +77,33 @@ class AbstractSelection(AbstractPartition):
 
     def remember(self, memory: Memory, payload: Prototypes, informative: Bool[np.ndarray, " d"]) -> Memory:
         return {"informative": informative.astype(np.uint8)} if self.once else {}
+
+
+class AbstractGaussianSelection(AbstractSelection):
+    r"""A selection whose cost adds up with that of the releases as if both were Gaussian noise.
+
+    Pure noise that spends ``r epsilon`` leaves more than that unspent, since (epsilon, delta) of Gaussian noise is
+    not linear in epsilon. What the paper's split leaves to all selections together is
+
+    .. math:: \mu_{sel}^2 = \mu(\epsilon, \delta)^2 - \mu((1 - r)\epsilon, \delta)^2,
+
+    and it is shared out equally over them. The releases get no more noise for it than the split gives them.
+    """
+
+    def budget(self, *, epsilon: float, delta: float, rounds: int) -> Gaussian:
+        whole = mu_from_epsilon(epsilon=epsilon, delta=delta)
+        releases = mu_from_epsilon(epsilon=(1 - self.split) * epsilon, delta=delta)
+        left = math.sqrt((whole - releases) * (whole + releases))
+        return Gaussian(noise_multiplier=math.sqrt(self.choices(rounds)) / left)
+
+    def top_k(self, budget: Leaf | None, *, size: int, dim: int) -> TopK:
+        assert isinstance(budget, Gaussian)
+        return self.top_k_of(1 / budget.noise_multiplier, size=size, dim=dim)
+
+    @abstractmethod
+    def top_k_of(self, mu: float, *, size: int, dim: int) -> TopK:
+        """Return the selection with the least noise that is mu-GDP, on the safe side; ``mu`` > 0, no unit."""
+
+
+ROUNDED_UP = 1 + 1e-9
+"""Factor on a noise scale that was computed in floating point, so that its cost is not above the budget."""

@@ -117,6 +117,7 @@ def known(plan: Plan, data: Encoded) -> list[Known]:
         Known(
             labels=labels if planted is None else np.union1d(labels, planted.of(m).labels),
             public=_public(data, m, part.reference),
+            classes=data.num_classes,
         )
         for m, part in enumerate(parts(plan, data))
     ]
