@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from accountant import gaussian
 from accountant.accountants import gaussian_mu_of
 from accountant.contract import Contract, DependsOn, Query, Relation
-from accountant.events import Leaf
+from accountant.cost import total
+from accountant.events import Composed, Gaussian, GroupGaussian, Leaf, Repeated, SubsampledGaussian
 
 
 class Consequence(NamedTuple):
@@ -62,34 +63,52 @@ def priced(id: str, reason: str, leaves: dict[Leaf, int], breaking: set[Leaf], *
         breaking: those that break it.
         delta: of the claim, in (0, 1).
     """
-    found = {leaf: _CONSEQUENCES[id](leaf.contract) for leaf in breaking}
+    found = {leaf: _consequence(id, leaf) for leaf in leaves if leaf in breaking}
     factors = {leaf: consequence.factor for leaf, consequence in found.items()}
-    words = next(iter(dict.fromkeys(consequence.words for consequence in found.values())))
+    worst = max(found.values(), key=_severity)
     epsilon = _epsilon(leaves, factors, delta)
     return Broken(
         id=id,
         reason=reason,
-        cost=f"{words}: {_in_numbers(epsilon, factors)}",
+        cost=f"{worst.words}: {_in_numbers(epsilon, factors)}",
         epsilon=epsilon,
         examples=EXAMPLES[id],
     )
 
 
+def _consequence(id: str, leaf: Leaf) -> Consequence:
+    """Return what follows for one leaf; a guarantee without a mechanism says nothing of larger moves."""
+    found = _CONSEQUENCES[id](leaf.contract)
+    grows = found.factor is not None and 1 < found.factor < math.inf
+    if grows and not isinstance(leaf, Gaussian | GroupGaussian | SubsampledGaussian):
+        return Consequence(None, f"{found.words}, and {type(leaf).__name__} promises nothing then")
+    return found
+
+
+def _severity(consequence: Consequence) -> tuple[bool, bool, float]:
+    """Return what sorts consequences: certain loss last, before it the unknown ones."""
+    return consequence.factor == math.inf, consequence.factor is None, consequence.factor or 0.0
+
+
 def _epsilon(leaves: dict[Leaf, int], factors: dict[Leaf, float | None], delta: float) -> float | None:
-    if math.inf in factors.values():
+    cost = total(Composed(events=tuple(Repeated(event=leaf, count=times) for leaf, times in leaves.items())))
+    left = cost.delta_left(delta)
+    if math.inf in factors.values() or cost.unbounded is not None or left < 0:
         return math.inf
-    if None in factors.values() or delta == 0:
+    if None in factors.values() or left == 0:
         return None
-    squares = (
-        times * (gaussian_mu_of(leaf) * (factors.get(leaf) or 1.0)) ** 2 for leaf, times in leaves.items()
+    moved = (
+        math.sqrt(times) * gaussian_mu_of(leaf) * (factors.get(leaf) or 1.0) for leaf, times in leaves.items()
     )
-    mu = math.sqrt(math.fsum(squares))
-    return gaussian.epsilon_from_mu(mu=mu, delta=delta) if mu > 0 else 0.0
+    mu = math.hypot(*moved)
+    return gaussian.epsilon_from_mu(mu=mu, delta=left) if mu > 0 else 0.0
 
 
 def _in_numbers(epsilon: float | None, factors: dict[Leaf, float | None]) -> str:
     if epsilon is None:
         return "no epsilon is known"
+    if math.isinf(epsilon) and math.inf not in factors.values():
+        return "no epsilon holds, another release promises none"
     if math.isinf(epsilon):
         return "delta = 1, no epsilon holds"
     return f"mu grows by {max(f for f in factors.values() if f is not None):.4g}, to epsilon {epsilon:.4g}"
