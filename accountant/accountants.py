@@ -25,7 +25,7 @@ from typing import ClassVar
 from accountant import check, gaussian, sequential
 from accountant.bound import Bound
 from accountant.cost import Cost, leaf_cost, total
-from accountant.events import Event, LaplaceTopK, Leaf, SubsampledGaussian, counted
+from accountant.events import Event, LaplaceTopK, Leaf, SubsampledGaussian, counted, merged
 
 
 class CannotPriceError(ValueError):
@@ -66,7 +66,7 @@ class AbstractAccountant(ABC):
         """
         cost = total(event)
         left = cost.delta_left(delta)
-        if cost.unbounded is not None or left < 0 or (left == 0 and delta > 0):
+        if cost.unbounded is not None or left < 0 or (left == 0 < delta and cost.mu > 0):
             return Answer(epsilon=math.inf, method="no promise", bound=Bound.EXACT)
         if cost.mu == 0 and not cost.pure:
             return Answer(epsilon=0.0, method="nothing ran", bound=Bound.EXACT)
@@ -172,6 +172,7 @@ def answers(event: Event, *, delta: float) -> tuple[Answer, ...]:
         UnsupportedEventError: names the part that no accountant prices.
         ValueError: delta is no probability below 1, or 0 next to Gaussian noise.
     """
+    event = merged(event)
     _refuse_delta(event, delta)
     found = {answer.method: answer for answer in _asked(ACCOUNTANTS, event, delta)}
     return tuple(found.values())
@@ -180,18 +181,21 @@ def answers(event: Event, *, delta: float) -> tuple[Answer, ...]:
 def smallest(event: Event, *, delta: float) -> Answer:
     """Return the smallest epsilon that any accountant gives, and whose it is; an exact one is never beaten.
 
-    Renyi divergence and PLD are asked only where the others bound a part from above. Arguments and errors as in
-    :func:`answers`.
+    Renyi divergence and PLD are asked only where the others bound a part from above, or where there is no joint sum.
+    Arguments and errors as in :func:`answers`.
 
     >>> from accountant.events import Gaussian, Repeated
     >>> smallest(Repeated(event=Gaussian(noise_multiplier=26.37954927), count=50), delta=1e-5).method
     'exact'
     """
+    event = merged(event)
     _refuse_delta(event, delta)
     for answer in _asked((Exact(),), event, delta):
         return answer
-    contenders = ACCOUNTANTS[:-2] if total(event).tight else ACCOUNTANTS
-    return min(_asked(contenders, event, delta), key=lambda answer: answer.epsilon)
+    found = list(_asked((Joint(),), event, delta))
+    others = ACCOUNTANTS[2:-2] if found and total(event).tight else ACCOUNTANTS[2:]
+    found.extend(_asked(others, event, delta))
+    return min(found, key=lambda answer: answer.epsilon)
 
 
 def gaussian_mu(event: Event) -> float:
@@ -200,7 +204,7 @@ def gaussian_mu(event: Event) -> float:
     Laplace noise on a selection's scores counts as noise on the whole score vector where that costs less:
     every coordinate moves by at most H.
     """
-    return math.sqrt(math.fsum(times * gaussian_mu_of(leaf) ** 2 for leaf, times in counted(event).items()))
+    return math.hypot(*(math.sqrt(times) * gaussian_mu_of(leaf) for leaf, times in counted(event).items()))
 
 
 def gaussian_mu_of(leaf: Leaf) -> float:

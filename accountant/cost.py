@@ -120,7 +120,7 @@ def total(event: Event) -> Cost:
         for epsilon, of_one in cost.pure:
             pure[epsilon] += times * of_one
     return Cost(
-        mu=math.sqrt(math.fsum(times * cost.mu * cost.mu for cost, times in once)),
+        mu=math.hypot(*(math.sqrt(times) * cost.mu for cost, times in once)),
         pure=tuple(sorted(pure.items())),
         log_kept=math.fsum(times * cost.log_kept for cost, times in once),
         tight=all(cost.tight for cost, _ in once),

@@ -89,7 +89,7 @@ def epsilon(*, delta: float, mu: float, pure: Mapping[float, int]) -> float:
         safe=min(alone + total, as_gaussian) * (1 + _SLACK),
         unsafe=alone * (1 - _SLACK),
     )
-    return max(float(root) * (1 + _SAFETY), alone)
+    return max(min(float(root) * (1 + _SAFETY), alone + total), alone)
 
 
 def mu_from_epsilon(*, epsilon: float, delta: float, pure: Mapping[float, int]) -> float:

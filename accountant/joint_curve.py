@@ -10,8 +10,8 @@ from scipy.special import ndtr, ndtri
 from accountant import check, joint
 from accountant.bracket import safe_root
 from accountant.normal import quantile
-from accountant.response import Losses, losses
-from accountant.tradeoff import AbstractCurve
+from accountant.response import Losses, TooManyAtomsError, losses
+from accountant.tradeoff import AbstractCurve, GaussianCurve
 
 _TIE = 1e-12  # sums of the same losses in another order agree to this
 _REACH = 40.0  # beyond this many standard deviations Phi is 0 or 1
@@ -50,14 +50,20 @@ class JointCurve(AbstractCurve):
         check.closed_unit(fpr=fpr)
         if not 0 < fpr < 1:
             return fpr
-        outcomes = self._outcomes
+        try:
+            outcomes = self._outcomes
+        except TooManyAtomsError:
+            return self._as_gaussian.tpr(fpr)
         rate = _atomic_tpr(outcomes, fpr) if self.mu == 0 else _smooth_tpr(outcomes, self.mu, fpr)
         return min(rate + math.exp(outcomes.log_certain), 1.0)
 
     @property
     def auc(self) -> float:
         """Return the probability that a member's loss exceeds a non-member's, ties counted half."""
-        doubled = losses({eps: 2 * times for eps, times in self.pure})
+        try:
+            doubled = losses({eps: 2 * times for eps, times in self.pure})
+        except TooManyAtomsError:
+            return self._as_gaussian.auc
         mass = np.exp(doubled.log_mass)
         if self.mu == 0:
             tied = np.abs(doubled.loss) <= _TIE * np.abs(doubled.loss).max()
@@ -69,11 +75,19 @@ class JointCurve(AbstractCurve):
     @property
     def advantage(self) -> float:
         """Return delta at epsilon 0."""
-        return joint.delta(epsilon=0.0, mu=self.mu, pure=dict(self.pure))
+        try:
+            return joint.delta(epsilon=0.0, mu=self.mu, pure=dict(self.pure))
+        except TooManyAtomsError:
+            return self._as_gaussian.advantage
 
     @cached_property
     def _outcomes(self) -> Losses:
         return losses(dict(self.pure))
+
+    @cached_property
+    def _as_gaussian(self) -> GaussianCurve:
+        """Return the ceiling where the sum has too many outcomes: every pure part as a Gaussian one."""
+        return GaussianCurve(mu=math.hypot(self.mu, joint.gaussian_equivalent(dict(self.pure))))
 
 
 def _atomic_tpr(outcomes: Losses, fpr: float) -> float:

@@ -117,9 +117,14 @@ def _moved(leaf: Leaf, relation: Relation) -> Leaf:
 
 
 @_moved.register(NonPrivate)
+def _non_private(leaf: NonPrivate, relation: Relation) -> Leaf:
+    return leaf
+
+
 @_moved.register(TopK)
-def _whatever(leaf: Leaf, relation: Relation) -> Leaf:
-    return leaf  # nothing is promised, or the whole range was paid for
+def _selection(leaf: TopK, relation: Relation) -> Leaf:
+    # the whole range was paid for, but what moves one way when a record is added moves both ways when it is replaced
+    return replace(leaf, monotone=False)
 
 
 @_moved.register(Gaussian)

@@ -33,6 +33,7 @@ from accountant.events import (
 Orders = Float[np.ndarray, " A"]
 _WIDE = 1 + np.geomspace(1e-6, 1e8, 141)
 _ZOOMS, _ZOOM_POINTS = 4, 21
+_LARGE = 30.0  # order times epsilon from which the largest exponent is all that counts
 
 
 @singledispatch
@@ -84,10 +85,7 @@ def divergence(event: Event, orders: Orders) -> Orders:
     Raises:
         UnsupportedEventError: names the part whose cost is not known.
     """
-    found = np.zeros_like(orders)
-    for leaf, times in counted(event).items():
-        found += times * leaf_divergence(leaf, orders)
-    return found
+    return _divergence(counted(event), orders)
 
 
 def epsilon_from_event(event: Event, *, delta: float) -> float:
@@ -120,14 +118,21 @@ def epsilon_from_event(event: Event, *, delta: float) -> float:
 
 def best_bound(event: Event, *, delta: float) -> float:
     """Return the epsilon >= 0 of events that all have a Renyi divergence, at a delta that is theirs alone."""
-    orders, found = _WIDE, math.inf
+    parts, orders, found = counted(event), _WIDE, math.inf
     for _ in range(_ZOOMS):
-        bounds = divergence(event, orders) + _penalty(orders, delta)
+        bounds = _divergence(parts, orders) + _penalty(orders, delta)
         best = int(np.argmin(bounds))
         found = min(found, float(bounds[best]))
         ends = orders[max(best - 1, 0)], orders[min(best + 1, len(orders) - 1)]
         orders = 1 + np.geomspace(ends[0] - 1, ends[1] - 1, _ZOOM_POINTS)
     return max(0.0, found)
+
+
+def _divergence(parts: dict[Leaf, int], orders: Orders) -> Orders:
+    found = np.zeros_like(orders)
+    for leaf, times in parts.items():
+        found += times * leaf_divergence(leaf, orders)
+    return found
 
 
 def _penalty(orders: Orders, delta: float) -> Orders:
@@ -140,7 +145,12 @@ def _range(eta: float, orders: Orders) -> Orders:
 
 def _randomized_response(epsilon: float, orders: Orders) -> Orders:
     """Return the Renyi divergence of randomised response (Mironov 2017, Proposition 5)."""
-    # ln(q e^(a eps) + q e^((1-a) eps)) with q = 1 / (1 + e^eps), the largest exponent taken out
-    exponent = (orders - 1) * epsilon + np.log1p(np.exp((1 - 2 * orders) * epsilon))
-    close = (exponent - math.log1p(math.exp(-epsilon))) / (orders - 1)
-    return np.minimum(np.maximum(close, 0.0), np.minimum(epsilon, orders * epsilon * math.tanh(epsilon / 2)))
+    # (a - 1) D = ln cosh((a - 1/2) eps) - ln cosh(eps / 2)
+    large = (orders - 1) * epsilon + np.log1p(np.exp((1 - 2 * orders) * epsilon))
+    large -= math.log1p(math.exp(-epsilon))
+    # the same as ln(1 + excess), without subtracting what is nearly equal
+    half = np.minimum(orders * epsilon, _LARGE) / 2
+    excess = 2 * np.sinh(half) * np.sinh(np.minimum((orders - 1) * epsilon, _LARGE) / 2)
+    small = np.log1p(excess / math.cosh(min(epsilon, _LARGE) / 2))
+    close = np.where(orders * epsilon < _LARGE, small, large) / (orders - 1)
+    return np.minimum(close, np.minimum(epsilon, orders * epsilon * math.tanh(epsilon / 2)))

@@ -114,7 +114,7 @@ class LossyCurve(AbstractCurve):
     """Ceiling of a mechanism that gives its secret away with some probability, and is another one otherwise.
 
     Attributes:
-        kept: probability that it does not, in (0, 1].
+        kept: probability that it does not, in [0, 1].
         rest: ceiling of the other mechanism.
 
     Source: Kairouz, Oh and Viswanath (2015), Theorem 3.2: the outputs that give the secret away differ between
@@ -131,12 +131,11 @@ class LossyCurve(AbstractCurve):
 
     def __post_init__(self) -> None:
         check.closed_unit(kept=self.kept)
-        check.positive(kept=self.kept)
 
     def tpr(self, fpr: float, /) -> float:
         """Return ``1 - kept + kept * rest(fpr / kept)``."""
         check.closed_unit(fpr=fpr)
-        return 1 - self.kept + self.kept * self.rest.tpr(min(fpr / self.kept, 1.0))
+        return 1 - self.kept + self.kept * self.rest.tpr(fpr / self.kept if fpr < self.kept else 1.0)
 
     @property
     def auc(self) -> float:

@@ -33,6 +33,7 @@ class Repeated(Event):
 
     def __post_init__(self) -> None:
         check.count(count=self.count)
+        object.__setattr__(self, "count", int(self.count))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +53,20 @@ def leaves(event: Event) -> Iterator[tuple[Leaf, int]]:
         UnsupportedEventError: a part is no event.
         ValueError: a leaf ran more than 2^53 times.
     """
-    if isinstance(event, Leaf):
-        yield event, 1
-    elif isinstance(event, Repeated):
-        for leaf, times in leaves(event.event):
-            check.count(count=times * event.count)
-            yield leaf, times * event.count
-    elif isinstance(event, Composed):
-        for part in event.events:
-            yield from leaves(part)
-    else:
-        raise UnsupportedEventError(f"{event!r} is no event this accountant knows; wrap its cost in PureDP.")
+    waiting = [(event, 1)]  # a stack of our own: however deep events are nested, they are walked
+    while waiting:
+        part, times = waiting.pop()
+        if isinstance(part, Leaf):
+            check.count(count=times)
+            yield part, times
+        elif isinstance(part, Repeated):
+            waiting.append((part.event, times * part.count))
+        elif isinstance(part, Composed):
+            waiting.extend((inner, times) for inner in reversed(part.events))
+        else:
+            raise UnsupportedEventError(
+                f"{part!r} is no event this accountant knows; wrap its cost in PureDP."
+            )
 
 
 def counted(event: Event) -> dict[Leaf, int]:
@@ -77,3 +81,13 @@ def counted(event: Event) -> dict[Leaf, int]:
         total[leaf] += times
         check.count(count=total[leaf])
     return dict(total)
+
+
+def merged(event: Event) -> Composed:
+    """Return the same releases with each distinct leaf once: as cheap to walk again as there are distinct ones.
+
+    Raises:
+        UnsupportedEventError: a part is no event.
+        ValueError: a leaf ran more than 2^53 times.
+    """
+    return Composed(events=tuple(Repeated(event=leaf, count=n) for leaf, n in counted(event).items()))

@@ -43,7 +43,7 @@ def to_dict(event: Event) -> dict[str, Any]:
         value = getattr(event, field.name)
         if isinstance(value, Contract):
             plain[field.name] = value.to_dict()
-        elif isinstance(value, Event):
+        elif field.name == "event":
             plain["inner"] = to_dict(value)
         elif field.name == "events":
             plain[field.name] = [to_dict(part) for part in value]
@@ -60,15 +60,17 @@ def _value(value: Any) -> Any:
 
 def from_dict(plain: dict[str, Any]) -> Event:
     """Read what :func:`to_dict` wrote; an unknown kind or field is refused."""
+    if not isinstance(plain, dict):
+        raise UnsupportedEventError(f"{plain!r} is not an event that was written down; give an object.")
     named = dict(plain)
-    kind = _KINDS.get(named.pop("event", ""))
+    kind = _KINDS.get(str(named.pop("event", "")))
     if kind is None:
         raise UnsupportedEventError(
             f"event {plain.get('event')!r} is unknown; known are {', '.join(_KINDS)}."
         )
     if "contract" in named:
-        named["contract"] = Contract.from_dict(named["contract"])
-    if kind is Repeated:
+        named["contract"] = Contract.from_dict(_kind(named["contract"], "contract", dict))
+    if kind is Repeated and "inner" in named:
         named["event"] = from_dict(named.pop("inner"))
     for name in ("noise_multipliers", "sizes", "clip_norms"):
         if isinstance(named.get(name), list):
@@ -76,8 +78,16 @@ def from_dict(plain: dict[str, Any]) -> Event:
     if "clip" in named:
         named["clip"] = clip_set(named["clip"])
     if "events" in named:
-        named["events"] = tuple(from_dict(part) for part in named["events"])
+        named["events"] = tuple(from_dict(part) for part in _kind(named["events"], "events", list | tuple))
     try:
         return kind(**named)
     except TypeError as error:
-        raise UnsupportedEventError(f"event {plain!r} does not fit {kind.__name__}: {error}.") from None
+        why = str(error).rstrip(".")
+        raise UnsupportedEventError(f"event {plain!r} does not fit {kind.__name__}: {why}.") from None
+
+
+def _kind(value: Any, name: str, wanted: Any) -> Any:
+    """Return a value of a kind that JSON knows, or refuse it."""
+    if not isinstance(value, wanted):
+        raise UnsupportedEventError(f"{name}={value!r} is no part of an event; was it edited by hand?")
+    return value
