@@ -49,7 +49,7 @@ class Budget:
         adaptive: whether noise, clip norms or the number of releases may be chosen from earlier outputs.
 
     >>> from accountant.events import Gaussian
-    >>> budget, release = Budget(epsilon=1.0, delta=1e-5), Gaussian(noise_multiplier=26.37954927087409)
+    >>> budget, release = Budget(epsilon=1.0, delta=1e-5), Gaussian(noise_multiplier=26.38)
     >>> budget.releases_left(NOTHING, release)
     50
     """
@@ -202,6 +202,16 @@ class Budget:
 
 NOTHING = Composed(events=())
 """What was released before the first release."""
+
+
+def tallied(event: Event) -> Event:
+    """Return the same releases with each distinct mechanism once, and how often it ran.
+
+    >>> from accountant.events import PureDP
+    >>> tallied(Composed(events=(PureDP(epsilon=1.0), PureDP(epsilon=1.0)))).events[0].count
+    2
+    """
+    return Composed(events=tuple(Repeated(event=leaf, count=n) for leaf, n in counted(event).items()))
 
 
 def _after(spent: Event, following: Event, n: int) -> Event:

@@ -7,12 +7,14 @@ merged into the base's, unless it names another plug-in: then it replaces it.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
+from accountant.budget import Budget
 from privkit import canary, plug
 from privkit.data._base import AbstractData
 from privkit.defenses._base import AbstractReleaseDefense
@@ -69,6 +71,34 @@ class Canaries(plug.Settings):
         return count
 
 
+class OnExhausted(StrEnum):
+    """What training does when a release would exceed the budget."""
+
+    STOP = "stop"
+    """It ends before the round, and keeps what was trained."""
+    REFUSE = "refuse"
+    """It does not begin."""
+
+
+class Spending(plug.Settings):
+    """The most that each client may spend, all rounds together; no release that would exceed it is made."""
+
+    epsilon: float = Field(gt=0, description="privacy loss, in nats")
+    delta: float = Field(default=1e-5, gt=0, lt=1, description="probability that the promise fails")
+    on_exhausted: OnExhausted = Field(
+        default=OnExhausted.STOP,
+        description="stop: end before the round that would exceed it; refuse: do not begin",
+    )
+    adaptive: bool = Field(
+        default=False, description="whether noise, clip norm or rounds may be chosen from earlier outputs"
+    )
+
+    @property
+    def budget(self) -> Budget:
+        """Return what is kept, without what happens when it cannot be."""
+        return Budget(epsilon=self.epsilon, delta=self.delta, adaptive=self.adaptive)
+
+
 class RunConfig(plug.Settings):
     """Everything that decides what one run computes, but its seed."""
 
@@ -80,6 +110,9 @@ class RunConfig(plug.Settings):
     rounds: int = Field(ge=1, description="communication rounds, T")
     split: Split = Field(default_factory=Split)
     canaries: Canaries = Field(default_factory=Canaries)
+    budget: Spending | None = Field(
+        default=None, description="what each client may spend at most; nothing is enforced by default"
+    )
 
     @classmethod
     def from_settings(cls, settings: Any, *, where: str) -> "RunConfig":
@@ -100,7 +133,7 @@ class RunConfig(plug.Settings):
             raise InputError(f"{where}: {error}") from None
 
     def settings(self) -> dict[str, Any]:
-        """Return the configuration as plain values, defaults written out."""
+        """Return the configuration as plain values, defaults written out; a section that is not there is left out."""
         named = {name: getattr(self, name) for name in type(self).model_fields}
         return {
             name: value.settings()
@@ -109,6 +142,7 @@ class RunConfig(plug.Settings):
             if isinstance(value, BaseModel)
             else value
             for name, value in named.items()
+            if value is not None
         }
 
 

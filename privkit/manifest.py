@@ -11,7 +11,7 @@ from privkit.errors import InputError
 from privkit.whole import whole
 
 SCHEMA = 1
-_COMPARED = ("config", "data", "seed", "rounds", "clients", "num_classes", "dim", "promise")
+_COMPARED = ("config", "data", "seed", "rounds", "clients", "num_classes", "dim", "promise", "budget")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,7 @@ class RunInfo:
         num_classes: real classes; canary classes come after them.
         dim: width of an embedding.
         promise: the (epsilon, delta) that was promised for the whole run, if any.
+        budget: what each client may spend at most (:class:`accountant.budget.Budget`), if that is kept.
         config: the full configuration, as plain values.
         data: sha256 of what the run was computed from, by name.
         versions: of the software that made it; written down, not compared.
@@ -38,6 +39,7 @@ class RunInfo:
     num_classes: int
     dim: int
     promise: Mapping[str, float] | None = None
+    budget: Mapping[str, Any] | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +73,7 @@ class Manifest:
         info: what the run is.
         batch: the runs that are trained together with it, by path below their common folder.
         rounds: how many are committed.
+        ended: whether there will be no more of them, although more were planned: a budget is spent.
         anchor: where the ledger ends.
         files: sha256 of the questions and answers that belong to it, by path below the run.
     """
@@ -78,16 +81,18 @@ class Manifest:
     info: RunInfo
     batch: tuple[str, ...] = ()
     rounds: int = 0
+    ended: bool = False
     anchor: ledger.Anchor = field(default_factory=ledger.Anchor)
     files: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Replace a run.json."""
+        progress = {"rounds": self.rounds, "ledger": self.anchor.to_dict()}
         document = {
             "schema": SCHEMA,
             "run": self.info.to_dict(),
             "batch": list(self.batch),
-            "progress": {"rounds": self.rounds, "ledger": self.anchor.to_dict()},
+            "progress": progress | ({"ended": True} if self.ended else {}),
             "files": dict(self.files),
         }
         atomic.write_json(path, document)
@@ -106,6 +111,7 @@ class Manifest:
                 info=RunInfo.from_dict(document["run"]),
                 batch=tuple(document["batch"]),
                 rounds=whole("progress", document["progress"]["rounds"], least=0),
+                ended=document["progress"].get("ended", False) is True,
                 anchor=ledger.Anchor.from_dict(document["progress"]["ledger"]),
                 files={str(name): str(digest) for name, digest in document["files"].items()},
             )

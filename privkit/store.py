@@ -12,6 +12,7 @@
 
 A round is committed in this order: uploads, truth, state, ledger, anchor. A process killed anywhere
 leaves either the round before or the round itself; what lies beyond the anchor is written again.
+A run whose budget is spent ends with one more line, which says why; then it is complete.
 """
 
 import hashlib
@@ -23,11 +24,13 @@ from typing import Any
 import numpy as np
 
 from accountant import events
+from accountant.budget import Budget
 from privkit import ledger, lock, tensors
 from privkit.errors import InputError
 from privkit.manifest import Manifest
 from privkit.manifest import RunInfo as RunInfo
 from privkit.release import PAYLOADS, Release
+from privkit.stop import Stop
 from privkit.transcript import Records, Transcript
 from privkit.truth import Hidden, Truth
 
@@ -88,8 +91,23 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Return whether every planned round is committed."""
-        return self.completed >= self.info.rounds
+        """Return whether every planned round is committed, or the run ended before."""
+        return self.ended or self.completed >= self.info.rounds
+
+    @property
+    def ended(self) -> bool:
+        """Return whether the run stopped for good before all planned rounds: :attr:`stopped` says why."""
+        return self._manifest.ended
+
+    @property
+    def rounds(self) -> int:
+        """Return how many rounds the run has when it is complete: the planned ones, or those it ended with."""
+        return self.completed if self.ended else self.info.rounds
+
+    @property
+    def budget(self) -> Budget | None:
+        """Return what each client may spend at most, if that is kept."""
+        return None if self.info.budget is None else Budget(**self.info.budget)
 
     # ------------------------------------------------------------------ writing
 
@@ -167,10 +185,24 @@ class Run:
         manifest.write(self.path / "run.json")
         self._manifest = manifest
 
+    def stop(self, why: Stop) -> None:
+        """End the run for good: a last line of the ledger says why, and run.json that nothing follows.
+
+        A process killed in between has ended nothing; the same stop is written again.
+        """
+        if self.complete:
+            raise InputError(f"{self.path} is complete; nothing is left to stop.")
+        anchor = ledger.append(self.path / "ledger.jsonl", [why.to_entry()], self.anchor)
+        manifest = replace(self._manifest, ended=True, anchor=anchor)
+        manifest.write(self.path / "run.json")
+        self._manifest = manifest
+
     def _refuse_misplaced(self, round: int, ordered: Sequence[Release]) -> None:
         """Raise if this is not the next round, or not one message of each sender in it."""
         if round > self.completed:
             raise InputError(f"{self.path}: round {round} cannot follow {self.completed} committed rounds.")
+        if self.ended and round >= self.completed:
+            raise InputError(f"{self.path}: the run ended after {self.completed} rounds; none can follow.")
         if round >= self.info.rounds:
             raise InputError(f"{self.path}: round {round} is beyond the {self.info.rounds} planned rounds.")
         other = next((r.round for r in ordered if r.round != round), None)
@@ -200,7 +232,23 @@ class Run:
     # ------------------------------------------------------------------ reading
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return the ledger's entries, after checking the whole chain."""
+        """Return the ledger's entry of each release, after checking the whole chain."""
+        return [entry for entry in self._lines() if "stop" not in entry]
+
+    @property
+    def stopped(self) -> Stop | None:
+        """Return why the run ended before all planned rounds, or ``None``; the whole chain is checked."""
+        if not self.ended:
+            return None
+        try:
+            return Stop.from_entry(self._lines()[-1])
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{self.path}: run.json says that the run ended, and the ledger's last line does not say why "
+                f"({error}); restore it or train again."
+            ) from None
+
+    def _lines(self) -> list[dict[str, Any]]:
         path = self.path / "ledger.jsonl"
         if self.complete and path.exists() and path.stat().st_size > self.anchor.bytes:
             raise InputError(f"{path} holds more than run.json anchors; one of the two was changed.")
@@ -252,6 +300,8 @@ class Run:
             return {}
         named = tensors.read(self._hidden(round))
         clients = {name.partition("/")[0] for name in named}
+        optional = {f"{m}/{field}": None for m in clients for field in Hidden._field_defaults}
+        named = {**optional, **named}
         try:
             return {int(m): Hidden(*(named[f"{m}/{field}"] for field in Hidden._fields)) for m in clients}
         except KeyError as error:
@@ -300,8 +350,6 @@ def _sha256(path: Path) -> str:
 def _entry(release: Release) -> dict[str, Any]:
     return {
         "round": release.round,
-        optional = {f"{m}/{field}": None for m in clients for field in Hidden._field_defaults}
-        named = {**optional, **named}
         "client": release.client,
         "payload": {"kind": release.payload.kind, "sha256": release.payload.digest()},
         "event": events.to_dict(release.event),

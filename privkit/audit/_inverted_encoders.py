@@ -129,7 +129,7 @@ def _broadcasts(view: RunView, config: RunConfig) -> list[State]:
     info = view.run.info
     state = config.method.start(dim=info.dim, num_classes=info.num_classes)
     states = []
-    for round in range(info.rounds):
+    for round in range(view.run.rounds):
         got = {r.client: r.payload for r in view.transcript.releases if r.round == round}
         uploads = {
             m: p.only(p.labels < info.num_classes) for m, p in got.items() if isinstance(p, Prototypes)

@@ -19,9 +19,15 @@ class Cell:
         return self.runs[0]
 
     @property
+    def rounds(self) -> int:
+        """Return how many rounds were really done: fewer than planned where a budget ended the runs."""
+        return self.first.rounds
+
+    @property
     def delta(self) -> float:
-        """Return the delta that epsilons are stated for: the promise's, else 1e-5."""
-        return float((self.first.info.promise or {}).get("delta", 1e-5))
+        """Return the delta that epsilons are stated for: the promise's, else the budget's, else 1e-5."""
+        info = self.first.info
+        return float((info.promise or info.budget or {}).get("delta", 1e-5))
 
 
 def cells(runs: list[Run]) -> list[Cell]:
@@ -42,12 +48,18 @@ def cells(runs: list[Run]) -> list[Cell]:
 def _refuse_mixture(group: list[Run]) -> None:
     first, seeds = group[0], [run.info.seed for run in group]
     for run in group[1:]:
-        for part in ("config", "data", "promise", "rounds", "num_classes", "dim"):
+        for part in ("config", "data", "promise", "budget", "rounds", "num_classes", "dim"):
             if getattr(run.info, part) != getattr(first.info, part):
                 raise InputError(
                     f"{first.path} and {run.path} are both cell {first.info.cell!r} but differ in {part}; "
                     "audit them in separate folders."
                 )
+    other = next((run for run in group if run.rounds != first.rounds), None)
+    if other is not None:
+        raise InputError(
+            f"{first.path} ended after {first.rounds} rounds and {other.path} after {other.rounds}; "
+            "audit them in separate folders."
+        )
     heads = [run.anchor.head for run in group if run.anchor.lines]
     if len(set(heads)) < len(heads):
         raise InputError(f"two runs of cell {first.info.cell!r} are copies of each other; remove one.")

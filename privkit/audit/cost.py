@@ -34,7 +34,7 @@ def cost(cell: Cell, transcripts: Sequence[Transcript], controls: dict[str, floa
             if found and run.info.seed is not None
         },
         against_local=_difference(accuracy, controls.get(model_key(cell))),
-        bytes_per_round=_bytes_sent(transcripts, cell.first.info) / cell.first.info.rounds,
+        bytes_per_round=_bytes_sent(transcripts, cell.first.info) / cell.rounds,
         seconds=_seconds(cell),
     )
 

@@ -212,7 +212,7 @@ def _one_attack(work: _Work, attack: AbstractAttack, answers: list[taken.Truth])
         limit=limit if covered else None,
         mu=work.mu,
         delta=work.cell.delta,
-        rounds=work.cell.first.info.rounds,
+        rounds=work.cell.rounds,
     )
 
 
@@ -274,7 +274,7 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
         reasons=reasons,
         ceiling=_ceiling_line(work),
         spending=spending(
-            work.transcripts, work.canaries, delta=work.cell.delta, rounds=work.cell.first.info.rounds
+            work.transcripts, work.canaries, delta=work.cell.delta, rounds=work.cell.rounds
         ),
         inversions=tuple(work.inversions),
     )

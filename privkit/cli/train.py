@@ -26,4 +26,20 @@ def train(
     torch.set_num_threads(threads)
     with bars() as progress:
         paths = run(study, out, device=device, progress=progress)
+    for stopped in filter(None, map(_stopped, paths)):
+        typer.echo(stopped)
     typer.echo(f"{len(paths)} runs in {out}. Next: privkit audit --run {out}")
+
+
+def _stopped(path: Path) -> str:
+    """Return the sentence that a run's budget is spent, or nothing."""
+    from privkit.store import Run
+
+    run = Run(path)
+    why = run.stopped
+    if why is None:
+        return ""
+    seed = "" if run.info.seed is None else f" (seed {run.info.seed})"
+    client = run.info.clients[why.client]
+    sentence = why.sentence(client=client, completed=run.completed, planned=run.info.rounds)
+    return f"cell {run.info.cell}{seed} {sentence}."

@@ -1,7 +1,9 @@
 """The training loop: the only one, with no method's and no defense's name in it.
 
 Order of a round, as in the papers: every client embeds its records and releases; the server merges and
-answers; every client trains; every client is tested. All runs of a batch go through it together.
+answers; every client trains; every client is tested. All runs of a batch go through it together. A run whose
+budget does not hold the next release of one of its clients ends before any noise of that round is drawn; the
+others go on, and what happens to its slices then is looked at by nobody.
 """
 
 import time
@@ -12,7 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from accountant import events
 from privkit import atomic, canary
+from privkit.allowance import Allowance
 from privkit.config import Study
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
@@ -25,6 +29,7 @@ from privkit.train.cohort import Client, Cohort
 from privkit.train.local import accuracy, train_round
 from privkit.train.metrics import write_metrics
 from privkit.train.optimizer import StackedAdamW
+from privkit.train.projection import refuse_unaffordable
 from privkit.train.server import AbstractServer, HonestServer
 from privkit.transcript import Records
 from privkit.truth import Hidden
@@ -66,6 +71,7 @@ def train(
 
     Raises:
         InputError: a run there was created from another configuration, data or seed; or training diverged.
+        BudgetExceededError: a plan's budget does not hold what it plans; nothing is written then.
     """
     todo, target = studies.plans(study), device_named(device)
     if todo[0].name != "." and (root / "run.json").exists():
@@ -76,6 +82,7 @@ def train(
             Run(root / plan.name).refuse_change(studies.info(plan, encoded[_source(plan)]))
     for plan in todo:
         studies.refuse_impossible(plan, encoded[_source(plan)])
+        refuse_unaffordable(plan, encoded[_source(plan)])
     for batch in studies.batches(root, todo):
         data = encoded[_source(batch[0])]
         names = [plan.name for plan in batch]
@@ -134,27 +141,49 @@ class _Batch:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     def train(self, progress: Progress) -> None:
-        """Train from the last round that every run has, to the end."""
+        """Train from the last round that every run has, to the end, or until all have spent their budgets."""
         start, unfinished = self._start_round(), [run for run in self.runs if not run.complete]
         if start:
             self._load(start)
-        began = time.perf_counter()
+        self.allowances = [_allowance(run, before=start) for run in self.runs]
+        began, end = time.perf_counter(), start
         for round in range(start, self.config.rounds):
+            embedded = self._embedded()
+            self._stop_exhausted(round, embedded)
+            if not self._going():
+                break
             progress("train", round, self.config.rounds)
-            self._round(round)
+            self._round(round, embedded)
+            end = round + 1
         progress("train", self.config.rounds, self.config.rounds)
-        self._write_timing(unfinished, time.perf_counter() - began, self.config.rounds - start)
+        self._write_timing(unfinished, time.perf_counter() - began, end - start)
+
+    def _going(self) -> list[int]:
+        """Return the runs that have not ended before their time."""
+        return [r for r, run in enumerate(self.runs) if not run.ended]
 
     def _start_round(self) -> int:
         """Return the last round whose state every run still has: runs keep those of their last two rounds."""
-        completed = [run.completed for run in self.runs]
+        completed = [self.runs[r].completed for r in self._going()]
         return min(completed) if max(completed) - min(completed) <= 1 else 0
 
-    def _round(self, round: int) -> None:
-        released = self._release(round)
-        for r, plan in enumerate(self.plans):
+    def _stop_exhausted(self, round: int, embedded: list[Embeddings]) -> None:
+        """End the runs one of whose clients cannot afford the next release; no noise of this round is drawn yet."""
+        for g, mine in sorted(enumerate(embedded), key=lambda pair: self.cohort.clients[pair[0]].index):
+            client = self.cohort.clients[g]
+            run, allowance = self.runs[client.run], self.allowances[client.run]
+            if allowance is None or run.ended or round < run.completed:
+                continue
+            event = self.mechanisms[client.run].event(mine, self.known[client.run][client.index])
+            why = allowance.exceeded(round=round, client=client.index, event=event)
+            if why is not None:
+                run.stop(why)
+
+    def _round(self, round: int, embedded: list[Embeddings]) -> None:
+        released = self._release(round, embedded)
+        for r in self._going():
             uploads = {x.client: _without_canaries(x, self.data.num_classes) for x, _ in released[r]}
-            self.states[r] = self.server.merge(plan.config.method, self.states[r], uploads)
+            self.states[r] = self.server.merge(self.plans[r].config.method, self.states[r], uploads)
         down = self._down()
         shared = {"method": self.config.method, "model": self.config.model, "cohort": self.cohort}
         train_round(
@@ -168,16 +197,18 @@ class _Batch:
         )
         scores = accuracy(**shared, params=self.params, down=down)
         for client, score in zip(self.cohort.clients, scores, strict=True):
+            if self.runs[client.run].ended:
+                continue
             self.rows[client.run].append({"round": round, "client": client.index, "accuracy": score})
         self._commit(round, released)
 
-    def _release(self, round: int) -> list[list[tuple[Release, Hidden]]]:
-        """Return each run's releases of this round, each with what was computed on the way to it."""
-        released: list[list[tuple[Release, Hidden]]] = [[] for _ in self.plans]
+    def _embedded(self) -> list[Embeddings]:
+        """Return what each stacked client would release now, canaries included; nothing where nothing is released."""
         if not self.config.method.uploads:
-            return released
+            return []
         with torch.no_grad():
             embedded = self.config.model.embed(self.params, self.cohort.x).double().cpu().numpy()
+        found = []
         for g, client in enumerate(self.cohort.clients):
             embeddings = Embeddings(
                 vectors=embedded[g, : len(client.y)],
@@ -188,17 +219,35 @@ class _Batch:
             if planted is not None:
                 mine = planted.of(client.index)
                 embeddings = embeddings.with_records(mine.vectors, mine.labels)
-            released[client.run].append(self._one_release(embeddings, client, round))
+            found.append(embeddings)
+        return found
+
+    def _release(self, round: int, embedded: list[Embeddings]) -> list[list[tuple[Release, Hidden]]]:
+        """Return each run's releases of this round, each with what was computed on the way to it."""
+        released: list[list[tuple[Release, Hidden]]] = [[] for _ in self.plans]
+        for client, mine in zip(self.cohort.clients, embedded, strict=False):
+            if self.runs[client.run].ended:
+                continue
+            released[client.run].append(self._one_release(mine, client, round))
         return [sorted(found, key=lambda pair: pair[0].client) for found in released]
 
     def _one_release(self, embeddings: Embeddings, client: Client, round: int) -> tuple[Release, Hidden]:
         """Return one client's message, and note what its mechanism remembers of it."""
         mechanism, known = self.mechanisms[client.run], self.known[client.run]
         generator = keyed(client.seed, Purpose.RELEASE, round=round, client=client.index)
+        announced = mechanism.event(embeddings, known[client.index])
         sent = mechanism.privatize(embeddings, SeededNoise(generator), known[client.index])
+        if sent.event != announced:
+            raise InputError(
+                f"{type(mechanism).__name__} said that client {client.index}'s message of round {round} would cost "
+                f"{announced}, and it cost {sent.event}; let event() return what privatize() spends."
+            )
         known[client.index] = known[client.index]._replace(
             memory=mechanism.remember(known[client.index], sent)
         )
+        allowance = self.allowances[client.run]
+        if allowance is not None:
+            allowance.add(client.index, sent.event)
         release = Release(round=round, client=client.index, payload=sent.payload, event=sent.event)
         return release, sent.hidden
 
@@ -213,7 +262,8 @@ class _Batch:
     # ------------------------------------------------------------------ state
 
     def _commit(self, round: int, released: list[list[tuple[Release, Hidden]]]) -> None:
-        for r, run in enumerate(self.runs):
+        for r in self._going():
+            run = self.runs[r]
             if round >= run.completed:
                 write_metrics(run.path, self.rows[r], self.data.names)
             run.commit(
@@ -247,12 +297,14 @@ class _Batch:
         }
 
     def _load(self, round: int) -> None:
-        saved = [run.state(round) for run in self.runs]
+        saved = {r: self.runs[r].state(round) for r in self._going()}
         for prefix, tensors in self._stacked().items():
             for name, tensor in tensors.items():
                 for g, client in enumerate(self.cohort.clients):
+                    if client.run not in saved:
+                        continue
                     tensor[g] = self._tensor(saved[client.run][f"{prefix}.{name}"])[client.index]
-        for r, named in enumerate(saved):
+        for r, named in saved.items():
             self.states[r] = _below(named, "server.")
             self.known[r] = [
                 known._replace(memory=_below(named, f"known.{client}."))
@@ -267,6 +319,14 @@ class _Batch:
         for run in runs:
             spent = {"seconds": seconds, "rounds": rounds, "runs_in_batch": len(self.runs)}
             atomic.write_json(run.path / "timing.json", spent, durable=False)
+
+
+def _allowance(run: Run, *, before: int) -> Allowance | None:
+    """Return what the ledger says was spent before a round, or ``None`` where spending has no limit."""
+    if run.budget is None:
+        return None
+    spent = ((e["client"], events.from_dict(e["event"])) for e in run.entries() if e["round"] < before)
+    return Allowance(run.budget, spent)
 
 
 def _below(named: State, prefix: str) -> State:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -116,8 +117,8 @@ def known(plan: Plan, data: Encoded) -> list[Known]:
     return [
         Known(
             labels=labels if planted is None else np.union1d(labels, planted.of(m).labels),
-            public=_public(data, m, part.reference),
             classes=data.num_classes,
+            public=_public(data, m, part.reference),
         )
         for m, part in enumerate(parts(plan, data))
     ]
@@ -161,10 +162,17 @@ def info(plan: Plan, data: Encoded) -> RunInfo:
         num_classes=data.num_classes,
         dim=data.x[0].shape[1],
         promise=promise and promise._asdict(),
+        budget=_budget(plan),
         config=json.loads(canonical_json(plan.config.settings())),
         data=data.hashes,
         versions={name: version(name) for name in ("privkit-audit", "numpy", "torch", "scipy")},
     )
+
+
+def _budget(plan: Plan) -> dict[str, Any] | None:
+    """Return what each client may spend, where anything is released and spending is limited."""
+    wanted = plan.config.budget if plan.config.method.uploads else None
+    return None if wanted is None else wanted.budget.to_dict()
 
 
 def open_run(root: Path, plan: Plan, data: Encoded, batch: Iterable[str]) -> Run:

@@ -1,0 +1,77 @@
+"""What a plan would spend, round by round, before anything is trained or written."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from accountant.budget import BudgetExceededError
+from accountant.events import Event
+from privkit.allowance import Allowance
+from privkit.config import OnExhausted, Spending
+from privkit.embeddings import Embeddings
+from privkit.errors import InputError
+from privkit.noise import NoNoise
+from privkit.stop import Stop
+from privkit.train.study import Encoded, Plan, known, parts
+
+
+def refuse_unaffordable(plan: Plan, data: Encoded) -> None:
+    """Raise if a plan's budget does not hold what it must: all rounds, or the first one if it may stop later.
+
+    Raises:
+        BudgetExceededError: names the client, the round and the way out.
+        InputError: the budget has no meaning for the plan's releases.
+    """
+    wanted = plan.config.budget
+    if wanted is None or not plan.config.method.uploads:
+        return
+    try:
+        found = first_stop(plan, data, wanted)
+    except ValueError as error:
+        raise InputError(f"cell {plan.cell}: {error}") from None
+    if found is not None and (found.round == 0 or wanted.on_exhausted is OnExhausted.REFUSE):
+        raise BudgetExceededError(
+            f"cell {plan.cell}: {data.names[found.client]} would exceed its budget in round {found.round + 1} of "
+            f"{plan.config.rounds}: epsilon {found.spent:.6g} before it, {found.exceeds:.6g} after it, and the budget "
+            f"is {found.budget}; {_way_out(found)}."
+        )
+
+
+def first_stop(plan: Plan, data: Encoded, wanted: Spending) -> Stop | None:
+    """Return the first release of a plan that its budget does not hold, or ``None`` if all fit."""
+    allowance = Allowance(wanted.budget)
+    for round, events in enumerate(_rounds(plan, data)):
+        for client, event in enumerate(events):
+            found = allowance.exceeded(round=round, client=client, event=event)
+            if found is not None:
+                return found
+        for client, event in enumerate(events):
+            allowance.add(client, event)
+    return None
+
+
+def _rounds(plan: Plan, data: Encoded) -> Iterator[list[Event]]:
+    """Yield the events of every round, one per client, as if no noise were drawn."""
+    mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
+    free = known(plan, data)
+    own = [
+        Embeddings(
+            vectors=data.x[m][part.members].astype(np.float64),
+            labels=data.y[m][part.members],
+            encoder=plan.config.model.encoder_depends_on,
+        )
+        for m, part in enumerate(parts(plan, data))
+    ]
+    for _ in range(plan.config.rounds):
+        yield [mechanism.event(mine, free[m]) for m, mine in enumerate(own)]
+        for m, mine in enumerate(own):
+            sent = mechanism.privatize(mine, NoNoise(), free[m])
+            free[m] = free[m]._replace(memory=mechanism.remember(free[m], sent))
+
+
+def _way_out(found: Stop) -> str:
+    if found.round == 0:
+        return "release with more noise, or raise the budget"
+    return (
+        f"train {found.round} rounds, release with more noise, raise the budget, or set on_exhausted to stop"
+    )
