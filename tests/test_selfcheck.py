@@ -13,8 +13,6 @@ from accountant.selfcheck import registry
 from accountant.selfcheck.attained import attained_log_ratio
 from accountant.selfcheck.case import Case
 from accountant.selfcheck.judge import judge
-from accountant.selfcheck.laws.clusters import best_clusters
-from accountant.selfcheck.laws.scores import anova_score
 from accountant.selfcheck.numbers import NotANumberError, grid, number, whole
 from accountant.selfcheck.outcome import Status
 from accountant.selfcheck.privacy import NotUnderstoodError
@@ -270,6 +268,19 @@ OTHERS: list[tuple[str, dict[str, Any], float]] = [
     ("eps", {"d": 512, "k": 52, "H": 1.0, "lam": 52000.0, "monotone": True}, 0.001),
     ("lambda", {"k": 52, "H": 1.0, "T": 1, "eps": 1.0, "r": 0.1}, 1040.0),
     ("overlap", {"d": 512, "k": 52, "H": 1.0, "lam": 52000.0}, 0.101564),
+    ("epsilon", {"history": [[1, 1, 50], [1000, 1, 1]], "delta": 1e-5}, 54.3766),
+    ("epsilon", {"noise_parameter": 0.5, "num_buckets": 2, "count": 100, "delta": 1e-5}, 90.7815),
+    ("epsilon", {"claimed_eps": 1.0, "delta": 1e-5, "m": 100}, 178.0),
+    ("epsilon", {"sigma_ref": 26.0, "d": 512, "rho": 0.1, "T": 50, "delta": 1e-5}, 1.01604),
+    ("epsilon", {"eps0": 0.1, "delta0": 1e-7, "T": 50, "delta": "6e-6"}, 3.1729),
+    ("delta", {"eps0": 0.1, "delta0": 1e-3, "T": 50, "epsilon": 10.0}, 0.0487943),
+    ("epsilon", {"sigma": 0.7, "q": 0.01, "T": 1000, "delta": 1e-5}, 4.62),
+    ("epsilon", {"sigma": 1.0, "q": 0.00105, "T": 1, "delta": 1e-3}, 0.0),
+    ("sigma", {"epsilon": 4.62, "delta": 1e-5, "q": 0.01, "T": 1000}, 0.7),
+    ("advantage", {"mechanism": "laplace", "eps0": 1.0, "T": 1}, 0.393469),
+    ("mu_factor", {"classes": 7, "n_c": 50}, 132.288),
+    ("mu_factor", {"m": 3}, 3.0),
+    ("mahalanobis_factor", {"m": 1000}, 559.6),
     ("bayes_error", {"mu": 1.0}, 0.3085),
     ("tpr", {"mu": "mu(1,1e-5)", "fpr": 0.01}, 0.01978),
     ("auc", {"sigma": 2.0, "T": 1}, 0.638163),
@@ -289,22 +300,6 @@ def test_every_kind_of_the_shipped_cases_has_a_law() -> None:
     assert {case.kind for case in CASES.accounting} <= {*registry.kinds(), "must_raise"}
     with pytest.raises(NotUnderstoodError, match="perplexity"):
         registry.question("perplexity", {})
-
-
-def test_clusters_are_the_best_of_all_cuts() -> None:
-    assert best_clusters([(-1.0, 99), (0.0, 101), (1.0, 100)], 2) == [(-0.495, 200), (1.0, 100)]
-    assert best_clusters([(0.0, 1), (1.0, 1), (5.0, 2), (9.0, 1)], 3) == [(0.5, 2), (5.0, 2), (9.0, 1)]
-    with pytest.raises(ValueError, match="K=3"):
-        best_clusters([(0.0, 1), (1.0, 1)], 3)
-
-
-def test_the_score_is_scikit_learns_f_value_without_a_stabiliser() -> None:
-    from sklearn.feature_selection import f_classif
-
-    classes = [[0.3, 1.2, -0.4], [2.0, 2.5], [0.1, 0.2, 0.0, 0.9]]
-    values = [[value] for own in classes for value in own]
-    labels = [label for label, own in enumerate(classes) for _ in own]
-    assert anova_score(classes, zeta=0.0) == pytest.approx(float(f_classif(values, labels)[0][0]), rel=1e-12)
 
 
 def test_the_attained_ratio_of_two_coordinates_is_a_plain_probability() -> None:

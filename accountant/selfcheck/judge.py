@@ -10,7 +10,7 @@ from accountant.selfcheck.case import Case
 from accountant.selfcheck.outcome import Outcome, Status
 from accountant.selfcheck.privacy import NotUnderstoodError
 
-_CONVERSION_NAMED = re.compile(r"^rdp_(?P<conversion>[a-z]+)_conversion")
+_CONVERSION_NAMED = re.compile(r"^(?:rdp|zcdp)_(?P<conversion>improved|best|classic)")
 
 
 def judge(case: Case) -> Outcome:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from accountant import bounded_range, gaussian, joint, laplace, rdp, subsampled, zcdp
+from accountant import bounded_range, check, gaussian, joint, laplace, rdp, subsampled, zcdp
 from accountant.contract import Relation
 from accountant.joint_curve import JointCurve
 from accountant.normal import quantile_from_log
@@ -37,6 +37,10 @@ class Privacy:
     def curve(self) -> AbstractCurve:
         """Return the ceiling of every attack."""
         raise NotUnderstoodError(f"no trade-off curve is known of {self!r}")
+
+    def advantage(self) -> float:
+        """Return the largest TPR - FPR, which is delta at epsilon 0."""
+        return math.exp(self.log_delta(epsilon=0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,27 +76,49 @@ class GaussianPrivacy(Privacy):
 
 @dataclass(frozen=True, kw_only=True)
 class PurePrivacy(Privacy):
-    """``times`` pure mechanisms, next to Gaussian noise if ``total_mu`` is above 0."""
+    """Pure mechanisms, next to Gaussian noise if ``total_mu`` is above 0.
+
+    Attributes:
+        eps0: of each.
+        times: how many.
+        total_mu: of the Gaussian part.
+        each_lost: probability with which each shows everything: it is then (eps0, each_lost)-DP.
+    """
 
     eps0: float
     times: int
     total_mu: float = 0.0
+    each_lost: float = 0.0
 
     def epsilon(self, *, delta: float) -> float:
-        return joint.epsilon(delta=delta, mu=self.total_mu, pure={self.eps0: self.times})
+        left = delta if self.each_lost == 0 else 1 - (1 - delta) / self._kept
+        return joint.epsilon(delta=left, mu=self.total_mu, pure={self.eps0: self.times})
 
     def log_delta(self, *, epsilon: float) -> float:
-        return joint.log_delta(epsilon=epsilon, mu=self.total_mu, pure={self.eps0: self.times})
+        log_delta = joint.log_delta(epsilon=epsilon, mu=self.total_mu, pure={self.eps0: self.times})
+        return log_delta if self.each_lost == 0 else math.log1p(self._kept * math.expm1(log_delta))
 
     def rho(self) -> float:
+        self._refuse_lost()
         pure = self.times * zcdp.rho_from_pure_epsilon(epsilon=self.eps0)
         return pure + zcdp.rho_from_mu(mu=self.total_mu)
 
     def mu(self) -> float:
+        self._refuse_lost()
         return math.hypot(self.total_mu, joint.gaussian_equivalent({self.eps0: self.times}))
 
     def curve(self) -> AbstractCurve:
+        self._refuse_lost()
         return JointCurve(mu=self.total_mu, pure=((self.eps0, self.times),))
+
+    @property
+    def _kept(self) -> float:
+        check.closed_unit(delta0=self.each_lost)
+        return (1 - self.each_lost) ** self.times
+
+    def _refuse_lost(self) -> None:
+        if self.each_lost > 0:
+            raise NotUnderstoodError(f"only epsilon and delta are known of {self!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +185,9 @@ class ApproximatePrivacy(Privacy):
 
     def curve(self) -> AbstractCurve:
         return ApproximateCurve(epsilon=self.at_epsilon, delta=self.at_delta)
+
+    def advantage(self) -> float:
+        return self.curve().advantage
 
 
 @dataclass(frozen=True, kw_only=True)

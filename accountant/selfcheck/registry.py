@@ -20,9 +20,11 @@ _CONVERT: dict[Any, Callable[[Any], Any]] = {float: number, int: whole, str: str
 _ALIASES = {
     "eps": "epsilon",
     "alpha": "fpr",
+    "orders": "alphas",
     "rounds": "T",
     "steps": "T",
     "compositions": "T",
+    "count": "T",
     "noise_multiplier": "sigma",
     "q": "sampling_rate",
     "sample_rate": "sampling_rate",
@@ -33,11 +35,13 @@ _ALIASES = {
     "pure_eps0": "eps0",
     "dim": "d",
     "adjacency": "relation",
-    "neighbouring": "relation",
-    "neighboring": "relation",
+    "neighbouring_relation": "relation",
+    "neighboring_relation": "relation",
     "claimed_epsilon": "claimed_eps",
     "delta_claimed": "claimed_delta",
     "n_classes": "classes",
+    "dT": "d_times_T",
+    "c1_constant": "c1",
 }
 """Other words for the same parameter."""
 

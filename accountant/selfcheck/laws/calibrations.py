@@ -42,10 +42,7 @@ def sigma_by_renyi(
 
 @law("sigma")
 def sigma_subsampled(*, epsilon: float, delta: float, sampling_rate: float, T: int = 1) -> float:
-    calibrate = getattr(subsampled, "sigma_from_epsilon", None)
-    if calibrate is None:
-        raise NotUnderstoodError("this installation calibrates no subsampled Gaussian noise")
-    return calibrate(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=T)
+    return subsampled.sigma_from_epsilon(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=T)
 
 
 @law("sigma")

@@ -6,6 +6,7 @@ import re
 from accountant import check, selection
 from accountant.contract import Query, Relation
 from accountant.gaussian import mu_from_sigma
+from accountant.groupwise import Allocation
 from accountant.relations import reach
 from accountant.selfcheck.numbers import number, whole
 from accountant.selfcheck.privacy import (
@@ -55,8 +56,8 @@ def gaussian_dp(*, mu: float) -> GaussianPrivacy:
 
 
 @mechanism("", "gaussian")
-def rounds_of_different_noise(*, sigmas: list, repeat: int = 1) -> GaussianPrivacy:
-    return phases(sigmas=sigmas, counts=[repeat] * len(sigmas))
+def rounds_of_different_noise(*, sigmas: list, repeat: int = 1, T: int = 1) -> GaussianPrivacy:
+    return phases(sigmas=sigmas, counts=[repeat * T] * len(sigmas))
 
 
 @mechanism("", "gaussian")
@@ -79,8 +80,27 @@ def any_groups(*, sigma_groups: list, T: int = 1) -> GaussianPrivacy:
 
 
 @mechanism("", "gaussian")
-def groups_by_reference(*, sigma_ref: float, T: int = 1) -> GaussianPrivacy:
+def groups_by_reference(*, sigma_ref: float, d: int, rho: float, T: int = 1) -> GaussianPrivacy:
+    a, b = Allocation.of(dim=d, rho=rho).multipliers(sigma_ref)
+    return groups(sigma_A=a, sigma_B=b, T=T)
+
+
+@mechanism("", "gaussian")
+def reference(*, sigma_ref: float, T: int = 1) -> GaussianPrivacy:
     return gaussian(sigma=sigma_ref, T=T)
+
+
+@mechanism("", "gaussian")
+def history(*, history: list) -> GaussianPrivacy:
+    """Noise multiplier, sampling rate and steps of each phase, as Opacus keeps them; without sampling."""
+    if not all(isinstance(phase, list) and len(phase) == 3 and number(phase[1]) == 1 for phase in history):
+        raise NotUnderstoodError("a history is known only of triples whose sampling rate is 1")
+    return phases(sigmas=[phase[0] for phase in history], counts=[phase[2] for phase in history])
+
+
+@mechanism("", "gaussian")
+def gaussian_dp_parts(*, mus: list) -> GaussianPrivacy:
+    return gaussian_dp(mu=math.hypot(*map(number, mus)))
 
 
 @mechanism("", "gaussian")
@@ -100,6 +120,13 @@ def subsampled(*, sigma: float, sampling_rate: float, T: int = 1, relation: str 
 @mechanism("", "pure")
 def pure(*, eps0: float, T: int = 1) -> Privacy:
     return PurePrivacy(eps0=eps0, times=T)
+
+
+@mechanism("", "pure")
+def randomized_response(*, noise_parameter: float, num_buckets: int = 2, T: int = 1) -> Privacy:
+    """A uniform answer with probability ``noise_parameter``, else the true one."""
+    check.open_unit(noise_parameter=noise_parameter)
+    return pure(eps0=math.log1p(num_buckets * (1 - noise_parameter) / noise_parameter), T=T)
 
 
 @mechanism("", "gaussian", "pure")
@@ -182,6 +209,11 @@ def laplace_top_k(*, d: int, k: int, H: float, scale: float, T: int = 1, mu: flo
 @mechanism("", "zcdp")
 def concentrated(*, rho: float) -> Privacy:
     return ConcentratedPrivacy(total_rho=rho)
+
+
+@mechanism("", "gaussian", "pure", "approximate")
+def approximate_rounds(*, eps0: float, delta0: float, T: int = 1, mu: float = 0.0) -> Privacy:
+    return PurePrivacy(eps0=eps0, times=T, total_mu=mu, each_lost=delta0)
 
 
 @mechanism("", "approximate")

@@ -55,9 +55,9 @@ def auc(privacy: Privacy, /) -> float:
 
 @law("advantage", "tv")
 def advantage(privacy: Privacy, /) -> float:
-    return privacy.curve().advantage
+    return privacy.advantage()
 
 
 @law("bayes_error")
 def bayes_error(privacy: Privacy, /) -> float:
-    return (1 - privacy.curve().advantage) / 2
+    return (1 - privacy.advantage()) / 2

@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from accountant.counterexamples.e09_unclipped_score import anova_score
 from accountant.selfcheck.numbers import number, whole
 from accountant.selfcheck.privacy import NotUnderstoodError
 from accountant.selfcheck.registry import law
@@ -26,16 +29,12 @@ def score_pair(*, classes: object, zeta: float, replaced: str) -> tuple[float, f
     after = {label: list(values) for label, values in before.items()}
     after[found["label"]].remove(number(found["old"]))
     after[found["label"]].append(number(found["new"]))
-    return anova_score(list(before.values()), zeta=zeta), anova_score(list(after.values()), zeta=zeta)
+    return _score(list(before.values()), zeta), _score(list(after.values()), zeta)
 
 
-def anova_score(classes: list[list[float]], *, zeta: float) -> float:
-    """Return variance between classes over variance within them, plus ``zeta`` (VPDR, Eqs. 7 and 8)."""
-    everything = [value for values in classes for value in values]
-    mean, means = sum(everything) / len(everything), [sum(values) / len(values) for values in classes]
-    between = sum(len(values) * (own - mean) ** 2 for values, own in zip(classes, means, strict=True))
-    within = sum((value - own) ** 2 for values, own in zip(classes, means, strict=True) for value in values)
-    return between / (len(classes) - 1) / (within / (len(everything) - len(classes)) + zeta)
+def _score(classes: list[list[float]], zeta: float) -> float:
+    labels = np.repeat(np.arange(len(classes)), [len(values) for values in classes])
+    return anova_score(np.concatenate(classes), labels, zeta=zeta)
 
 
 def _values(values: Any) -> list[float]:
