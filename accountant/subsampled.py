@@ -16,6 +16,9 @@ from accountant import check, gaussian, subsampled_pld, subsampled_rdp
 from accountant.bound import Bound
 from accountant.contract import Relation
 from accountant.subsampled_pair import check_step, shift
+from accountant.subsampled_search import smallest_noise
+
+_COARSER = 16  # grid of the search that brackets the noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +118,71 @@ def delta(
         noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps, relation=relation
     )
     return min(whole, math.exp(log_delta), max(each.delta(epsilon) for each in composed))
+
+
+def sigma_from_epsilon(
+    *,
+    epsilon: float,
+    delta: float,
+    sampling_rate: float,
+    steps: int,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> float:
+    """Return the smallest noise multiplier for which DP-SGD is (epsilon, delta)-DP.
+
+    Args:
+        epsilon: in nats, > 0.
+        delta: in (0, 1).
+        sampling_rate: probability in (0, 1] with which a record joins a step, independently of all others.
+        steps: number of steps, at least 1.
+        relation: which data sets are neighbours.
+
+    Returns:
+        Noise standard deviation / clip norm, for which the function ``epsilon`` returns at most ``epsilon``; about
+        1e-5 (relative) above the smallest such.
+
+    Raises:
+        ValueError: a parameter is outside its range, or no noise is needed at all.
+
+    >>> sigma = sigma_from_epsilon(epsilon=1.0, delta=1e-5, sampling_rate=0.1, steps=100)
+    >>> round(sigma, 3)
+    3.942
+    """
+    check.positive(epsilon=epsilon)
+    check_step(noise_multiplier=1.0, sampling_rate=sampling_rate)
+    enough = shift(relation) * gaussian.sigma_from_epsilon(epsilon=epsilon, delta=delta, rounds=steps)
+    if sampling_rate == 1:
+        return enough
+    _refuse_rare(sampling_rate, steps, delta)
+
+    def excess(sigma: float, coarser: int) -> float:
+        setting = {"noise_multiplier": sigma, "sampling_rate": sampling_rate, "steps": steps}
+        if delta < subsampled_pld.smallest_delta(steps=steps) or epsilon > subsampled_pld.LARGEST_EPSILON:
+            return subsampled_rdp.epsilon(**setting, delta=delta, relation=relation) - epsilon
+        composed = subsampled_pld.distributions(**setting, relation=relation, coarser=coarser)
+        return max(each.epsilon(delta) for each in composed) - epsilon
+
+    return smallest_noise(
+        lambda sigma: excess(sigma, 1),
+        coarse=lambda sigma: excess(sigma, _COARSER),
+        guess=_limiting_sigma(enough, sampling_rate, steps),
+        enough=enough,
+    )
+
+
+def _refuse_rare(sampling_rate: float, steps: int, delta: float) -> None:
+    ever = -math.expm1(steps * math.log1p(-sampling_rate))
+    if ever <= delta:
+        raise ValueError(
+            f"sampling_rate={sampling_rate} uses a record in {steps} steps with probability {ever:.3g}, not above "
+            f"delta={delta}: no noise is needed; give a smaller delta."
+        )
+
+
+def _limiting_sigma(unsampled: float, sampling_rate: float, steps: int) -> float:
+    """Return the noise of the central limit, ``mu = q sqrt(steps (e^(1 / sigma^2) - 1))``."""
+    mu = math.sqrt(steps) / unsampled
+    return 1 / math.sqrt(math.log1p((mu / sampling_rate) ** 2 / steps))
 
 
 def _unsampled_mu(noise_multiplier: float, steps: int, relation: Relation) -> float:

@@ -27,11 +27,16 @@ SMALLEST_DELTA = 1e-12
 
 _GRID = 1e-4  # nats; the largest spacing
 _ERROR = 1e-2  # grid / standard deviation of one step's loss, for an error near 1e-5 of epsilon
-_CELLS, _POINTS = 400_000, 1_500_000  # of one step, of the sum; about 200 MB and a second
-_LARGEST = 700.0  # nats; a larger loss counts as certain, before e^loss overflows
+_CELLS, _POINTS = 300_000, 800_000  # of one step, of the sum; about 200 MB and half a second
+LARGEST_EPSILON = 700.0  # nats; a larger loss of one step counts as certain, before e^loss overflows
 _HOPELESS = 0.4  # mass of certain loss at which nothing is promised
 _OUTSIDE = 1e-15  # mass beyond each end of the window
 _ROUNDING = 2e-16  # of the transform, per step
+
+
+def smallest_delta(*, steps: int) -> float:
+    """Return the smallest delta that this module can tell from the rounding of so many steps, to about 1 %."""
+    return max(SMALLEST_DELTA, 100 * _ROUNDING * steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +62,7 @@ class LossDistribution:
         at = int(np.searchsorted(self.losses, epsilon, side="right"))
         if at == len(self.losses):
             return min(self.certain, 1.0)
-        return min(float(self.above[at] - math.exp(min(epsilon, _LARGEST)) * self.discounted[at]), 1.0)
+        return min(float(self.above[at] - math.exp(min(epsilon, LARGEST_EPSILON)) * self.discounted[at]), 1.0)
 
     def epsilon(self, delta: float, /) -> float:
         """Return the smallest epsilon >= 0 at which delta suffices; inf if none does."""
@@ -139,19 +144,19 @@ def distributions(
     kinds = pairs(
         noise_multiplier=float(noise_multiplier), sampling_rate=float(sampling_rate), relation=relation
     )
-    return [_composed(pair, int(steps), spacing) for pair in kinds]
+    return [_composed(pair, int(steps), spacing, _CELLS // coarser) for pair in kinds]
 
 
 def _spacing(sigma: float, rate: float) -> float:
     """Return a grid much finer than one step's loss, whose variance is about ``q^2 (e^(1/sigma^2) - 1)``."""
     with np.errstate(over="ignore"):
-        deviation = rate * math.sqrt(float(np.expm1(min(1 / sigma / sigma, _LARGEST))))
+        deviation = rate * math.sqrt(float(np.expm1(min(1 / sigma / sigma, LARGEST_EPSILON))))
     return min(_GRID, max(_ERROR * deviation, 1e-12))
 
 
-def _composed(pair: Pair, steps: int, spacing: float) -> LossDistribution:
-    lowest, highest = (min(max(end, -_LARGEST), _LARGEST) for end in pair.ends)
-    spacing = max(spacing, (highest - lowest) / _CELLS)
+def _composed(pair: Pair, steps: int, spacing: float, most: int) -> LossDistribution:
+    lowest, highest = (min(max(end, -LARGEST_EPSILON), LARGEST_EPSILON) for end in pair.ends)
+    spacing = max(spacing, (highest - lowest) / most)
     while True:
         first, masses, lost = _one_step(pair, lowest, highest, spacing)
         certain = -math.expm1(steps * math.log1p(-min(lost, 0.5))) + 2 * _OUTSIDE + _ROUNDING * steps
@@ -232,7 +237,7 @@ def _positive(masses: Masses, first: int, spacing: float, certain: float) -> Los
     kept = max(0, 1 - first)
     masses = masses[kept:]
     losses = (first + kept + np.arange(len(masses))) * spacing
-    discount = np.where(losses < _LARGEST, np.exp(-np.minimum(losses, _LARGEST)), 0.0)
+    discount = np.where(losses < LARGEST_EPSILON, np.exp(-np.minimum(losses, LARGEST_EPSILON)), 0.0)
     return LossDistribution(
         spacing=spacing,
         losses=losses,

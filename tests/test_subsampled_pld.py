@@ -41,7 +41,7 @@ def test_without_sampling_it_is_just_above_the_exact_value(
     found = subsampled_pld.epsilon(
         noise_multiplier=sigma, sampling_rate=1.0, steps=steps, delta=delta, relation=relation
     )
-    assert want <= found <= want * (1 + 1e-4)
+    assert want <= found <= want * (1 + 2e-4)  # the rounding of a million steps is 2e-10 of delta
 
 
 @settings(deadline=None, max_examples=8)
@@ -84,7 +84,7 @@ def test_a_coarser_grid_is_more_careful() -> None:
 def test_extremes_end(sigma: float, rate: float, steps: int) -> None:
     setting = {"noise_multiplier": sigma, "sampling_rate": rate, "steps": steps}
     composed = subsampled_pld.distributions(**setting)
-    assert all(len(each.losses) <= 1_500_001 for each in composed)
+    assert all(len(each.losses) <= 800_001 for each in composed)
     found = [max(each.epsilon(delta) for each in composed) for delta in (1e-9, 1e-5, 0.9)]
     assert found == sorted(found, reverse=True)
     assert all(each >= 0 for each in found)

@@ -98,7 +98,7 @@ def test_many_orders_keep_their_shape() -> None:
 
 @pytest.mark.parametrize("sigma", [0.01, 0.8, 20.0, 1e4])
 def test_the_best_order_beats_every_grid(sigma: float) -> None:
-    setting = {"noise_multiplier": sigma, "sampling_rate": 0.02}
+    setting: dict[str, Any] = {"noise_multiplier": sigma, "sampling_rate": 0.02}
     orders = 1 + np.geomspace(1e-6, 1e8, 400)
     spent = 300 * divergence(order=orders, **setting)
     costs = spent + np.log1p(-1 / orders) - (math.log(1e-6) + np.log(orders)) / (orders - 1)
