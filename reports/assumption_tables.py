@@ -20,7 +20,7 @@ def broken(findings: Findings) -> Table:
             Column(key="claimed", title="ε claimed", show=numbers.epsilon, right=True),
             Column(key="true", title="ε if priced", right=True),
             Column(key="example", title="see privkit explain"),
-            Column(key="cost", title="what it costs"),
+            Column(key="cost", title="what it costs", wide=True),
             Column(key="reason", title="why it is broken", wide=True),
         ),
         rows=[
