@@ -1,0 +1,125 @@
+"""What every cell of a configuration promises, against what its mechanism would release, before anything is trained."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from privkit.cli.verify_claim import BROKEN, FALSE
+
+if TYPE_CHECKING:
+    from accountant.events import Event
+    from accountant.verify import Verification
+    from privkit.config import RunConfig
+    from privkit.embeddings import Embeddings
+
+_PER_CLASS = (
+    32  # records of a made-up client; what a mechanism costs may depend on how many classes there are
+)
+
+
+def check(path: Path, *, as_json: bool) -> int:
+    """Print what every cell promises and what that is worth, and return the exit code."""
+    from privkit.config import load
+
+    found = {name: _verified(name, config) for name, config in load(path).cells.items()}
+    if as_json:
+        import json
+
+        plain = {name: cell and cell.to_dict() for name, cell in found.items()}
+        typer.echo(json.dumps({"cells": plain}, allow_nan=False))
+    else:
+        for name, cell in found.items():
+            _show(name, cell)
+    return _exit_code([cell for cell in found.values() if cell is not None])
+
+
+def _exit_code(found: "list[Verification]") -> int:
+    if not all(cell.valid for cell in found):
+        return FALSE
+    return BROKEN if any(cell.broken for cell in found) else 0
+
+
+def _verified(name: str, config: "RunConfig") -> "Verification | None":
+    """Return a cell's promise held against its events; None if it promises nothing or releases nothing."""
+    from accountant.verify import verify
+    from privkit.errors import InputError
+
+    promise = config.defense.promise if config.method.uploads else None
+    if promise is None:
+        return None
+    try:
+        event = planned_event(config)
+    except ValueError as error:
+        raise InputError(f"cell {name}: {error}") from None
+    return verify(event, epsilon=promise.epsilon, delta=promise.delta, rounds=config.rounds)
+
+
+def planned_event(config: "RunConfig") -> "Event":
+    """Return all that one client would release, round by round, as if no noise were drawn.
+
+    The client's records are made up, so how many are behind each released vector counts as not declared.
+    """
+    from accountant.events import Composed
+
+    return Composed(events=tuple(_without_counts(event) for event in _rounds(config)))
+
+
+def _rounds(config: "RunConfig") -> "Iterator[Event]":
+    import numpy as np
+
+    from accountant.contract import DependsOn
+    from privkit.defenses._base import Known
+    from privkit.noise import NoNoise
+
+    classes = config.data.num_classes
+    own = _made_up(config, encoder=config.model.encoder_depends_on)
+    known = Known(
+        labels=np.arange(classes), classes=classes, public=_made_up(config, encoder=DependsOn.PUBLIC)
+    )
+    mechanism = config.defense.mechanism(rounds=config.rounds)
+    for _ in range(config.rounds):
+        yield mechanism.event(own, known)
+        sent = mechanism.privatize(own, NoNoise(), known)
+        known = known._replace(memory=mechanism.remember(known, sent))
+
+
+def _made_up(config: "RunConfig", **named: Any) -> "Embeddings":
+    import numpy as np
+
+    from privkit.embeddings import Embeddings
+
+    labels = np.repeat(np.arange(config.data.num_classes), _PER_CLASS)
+    vectors = np.random.default_rng(0).normal(size=(len(labels), config.encoder.dim))
+    return Embeddings(vectors=vectors, labels=labels, **named)
+
+
+def _without_counts(event: "Event") -> "Event":
+    from accountant.events import Composed, Leaf, Repeated
+
+    if isinstance(event, Repeated):
+        return replace(event, event=_without_counts(event.event))
+    if isinstance(event, Composed):
+        return replace(event, events=tuple(_without_counts(part) for part in event.events))
+    return (
+        replace(event, contract=replace(event.contract, class_counts=()))
+        if isinstance(event, Leaf)
+        else event
+    )
+
+
+def _show(name: str, found: "Verification | None") -> None:
+    from privkit.cli.verify_lines import lines
+
+    if found is None:
+        typer.echo(f"{name}: promises nothing")
+        return
+    noise = "" if found.sigma is None else f", noise: sigma {found.sigma:.6g}"
+    typer.echo(f"{name}: claimed epsilon {found.epsilon:g}, delta {found.delta:g}{noise}")
+    for line in lines(found):
+        typer.echo(f"  {line}")
+    for broken in found.broken:
+        examples = f" (privkit explain {' '.join(broken.examples)})" if broken.examples else ""
+        typer.echo(f"  BROKEN {broken.id}: {broken.reason}; {broken.cost}{examples}")
