@@ -365,6 +365,36 @@ def test_an_audit_case_that_is_not_understood_is_not_run(plain: dict[str, Any]) 
         },
         {"id": "noise", "inputs": {}, "expected": {"rows": [[0.9, 1336]]}, "tol": 2},
         {
+            "id": "gdp_roc",
+            "inputs": {"eps": [8], "delta": 1e-5, "fpr": [0.01]},
+            "expected": {"tpr": [[0.2545]]},
+            "tol": 5e-5,
+        },
+        {
+            "id": "gdp",
+            "inputs": {"eps": [1, 8], "delta": 1e-5},
+            "expected": {"mu": [0.2681, 1.666]},
+            "tol": 5e-5,
+        },
+        {
+            "id": "null",
+            "inputs": {"n": [20, 100]},
+            "expected": {"mean": [0.174, 0.084], "mean_abs": [0.251, 0.118]},
+            "tol": 5e-4,
+        },
+        {
+            "id": "advantage_null_mean",
+            "inputs": {},
+            "expected": {"rows": [[1000, 0.028, 0.038]]},
+            "tol": 5e-4,
+        },
+        {
+            "id": "best",
+            "inputs": {"member": [3, 2], "nonmember": [1, 2]},
+            "expected": {"advantage": 0.5},
+            "tol": 1e-9,
+        },
+        {
             "id": "gaussian",
             "inputs": {"mu": [1], "fpr": [0.5]},
             "expected": {"tpr": [[0.841344746]]},

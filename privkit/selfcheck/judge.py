@@ -9,7 +9,7 @@ from accountant.selfcheck.outcome import Outcome, Status
 from accountant.selfcheck.privacy import NotUnderstoodError
 from privkit.selfcheck import families as _families  # noqa: F401  (registers them)
 from privkit.selfcheck.audit_case import AuditCase
-from privkit.selfcheck.families import _registry as registry
+from privkit.selfcheck.families import _facts, _tables
 
 _LONGEST = 60
 
@@ -50,7 +50,7 @@ def judge(case: AuditCase) -> Outcome:
 
 def _comparisons(case: AuditCase) -> Iterator[_Comparison]:
     for key, expected in case.expected.items():
-        why = registry.why_only_shown(key)
+        why = _facts.why_only_shown(key)
         if key in _DESCRIBING:
             continue
         if why is not None:
@@ -58,7 +58,9 @@ def _comparisons(case: AuditCase) -> Iterator[_Comparison]:
         elif key == "rows":
             yield from _rows(case, expected)
         else:
-            yield _Comparison(key=key, expected=expected, found=registry.answer(key, case.inputs))
+            yield _Comparison(
+                key=key, expected=expected, found=_facts.answer(key, case.inputs, name=case.name)
+            )
 
 
 def _rows(case: AuditCase, rows: Any) -> Iterator[_Comparison]:
@@ -68,28 +70,28 @@ def _rows(case: AuditCase, rows: Any) -> Iterator[_Comparison]:
         if isinstance(row, dict):
             yield from _named_row(case, row, index)
         elif isinstance(row, list):
-            table = registry.table_for(case.name, case.inputs, len(row))
-            found = registry.row(table, case.inputs, row[: table.arguments])
-            yield _Comparison(key=f"row {index + 1}", expected=row[table.arguments :], found=list(found))
+            table = _tables.table_for(case.name, case.inputs, len(row))
+            found = table.answer(row[: table.arguments], case.inputs)
+            yield _Comparison(key=f"row {index + 1}", expected=row[table.arguments :], found=found)
         else:
             raise NotUnderstoodError(f"row {index + 1} is neither a list nor an object")
 
 
 def _named_row(case: AuditCase, row: dict[str, Any], index: int) -> Iterator[_Comparison]:
-    given = {key: value for key, value in row.items() if not registry.answers_rows(key)}
+    given = {key: value for key, value in row.items() if not _facts.answers_rows(key)}
     for key, expected in row.items():
-        why = registry.why_only_shown(key)
+        why = _facts.why_only_shown(key)
         if key not in given:
             yield _Comparison(
                 key=f"{key} of row {index + 1}",
                 expected=expected,
-                found=None if why else registry.answer_of_row(key, {**case.inputs, **given}),
+                found=None if why else _facts.answer_of_row(key, {**case.inputs, **given}),
                 why=why or "",
             )
 
 
 def _agrees(found: Any, expected: Any, case: AuditCase) -> bool:
-    if isinstance(found, registry.Simulated):
+    if isinstance(found, _facts.Simulated):
         return _is_number(expected) and abs(found.value - expected) <= _allowed(expected, case) + found.noise
     if isinstance(found, list | tuple) and isinstance(expected, list):
         return len(found) == len(expected) and all(map(lambda a, b: _agrees(a, b, case), found, expected))
@@ -109,7 +111,7 @@ def _is_number(value: Any) -> TypeGuard[float | int]:
 
 
 def _short(value: Any) -> str:
-    text = str(value.value if isinstance(value, registry.Simulated) else value)
+    text = str(value.value if isinstance(value, _facts.Simulated) else value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

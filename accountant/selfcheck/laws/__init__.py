@@ -3,7 +3,8 @@
 from importlib import import_module
 
 for _topic in (
-    "mechanisms",
+    "gaussian_mechanisms",
+    "other_mechanisms",
     "promises",
     "calibrations",
     "formula",

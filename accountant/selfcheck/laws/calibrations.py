@@ -5,7 +5,7 @@ import math
 from accountant import check, gaussian, joint, sequential, subsampled
 from accountant.normal import quantile
 from accountant.selfcheck.conversions import conversion_named
-from accountant.selfcheck.laws.mechanisms import moved
+from accountant.selfcheck.laws.gaussian_mechanisms import moved
 from accountant.selfcheck.privacy import NotUnderstoodError
 from accountant.selfcheck.registry import law
 

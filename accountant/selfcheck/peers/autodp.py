@@ -3,7 +3,7 @@
 from typing import Any
 
 from accountant.selfcheck.peers._peer import Peer, by_mechanism
-from accountant.selfcheck.privacy import GaussianPrivacy, LaplacePrivacy, PurePrivacy
+from accountant.selfcheck.privacies import GaussianPrivacy, LaplacePrivacy, PurePrivacy
 
 epsilon = by_mechanism()
 

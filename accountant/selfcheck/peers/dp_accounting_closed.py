@@ -3,7 +3,7 @@
 import math
 
 from accountant.selfcheck.peers._peer import Peer, by_mechanism
-from accountant.selfcheck.privacy import GaussianPrivacy
+from accountant.selfcheck.privacies import GaussianPrivacy
 
 epsilon = by_mechanism()
 

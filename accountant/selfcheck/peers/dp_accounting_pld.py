@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from accountant.selfcheck.peers._peer import Peer, by_mechanism, refuse_large
-from accountant.selfcheck.privacy import GaussianPrivacy, LaplacePrivacy, PurePrivacy, SubsampledPrivacy
+from accountant.selfcheck.privacies import GaussianPrivacy, LaplacePrivacy, PurePrivacy, SubsampledPrivacy
 
 epsilon, delta = by_mechanism(), by_mechanism()
 

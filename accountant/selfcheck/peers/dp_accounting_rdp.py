@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from accountant.selfcheck.peers._peer import Peer, by_mechanism
-from accountant.selfcheck.privacy import (
+from accountant.selfcheck.privacies import (
     ConcentratedPrivacy,
     GaussianPrivacy,
     LaplacePrivacy,

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from accountant.selfcheck.peers._peer import Answer, CannotAnswerError, Peer, by_mechanism, refuse_large
-from accountant.selfcheck.privacy import GaussianPrivacy, SubsampledPrivacy
+from accountant.selfcheck.privacies import GaussianPrivacy, SubsampledPrivacy
 
 _SLOWEST_EPSILON = 50.0  # beyond it the PRV accountant raises after a minute, or hangs
 

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from accountant.selfcheck.peers._peer import Peer, by_mechanism, refuse_large
-from accountant.selfcheck.privacy import GaussianPrivacy, LaplacePrivacy, PurePrivacy
+from accountant.selfcheck.privacies import GaussianPrivacy, LaplacePrivacy, PurePrivacy
 
 epsilon = by_mechanism()
 

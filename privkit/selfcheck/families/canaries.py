@@ -7,7 +7,8 @@ import numpy as np
 from scipy import special
 
 from accountant import gaussian
-from privkit.selfcheck.families._registry import Simulated, fact_of_row, only_shown, table
+from privkit.selfcheck.families._facts import Simulated, fact_of_row, only_shown
+from privkit.selfcheck.families._tables import table
 
 _LEVEL = 0.95
 _FEWEST = 20  # below so many trials no number is given

@@ -4,7 +4,8 @@ import math
 
 from accountant import gaussian, rdp
 from accountant.tradeoff import ApproximateCurve, GaussianCurve
-from privkit.selfcheck.families._registry import fact, table
+from privkit.selfcheck.families._facts import fact
+from privkit.selfcheck.families._tables import table
 
 
 def _curves(eps: list, delta: float) -> list[ApproximateCurve]:
@@ -39,6 +40,38 @@ def gaussian_auc(*, mu: list) -> list[float]:
 @fact("adv", "advantage")
 def gaussian_advantage(*, mu: list) -> list[float]:
     return [GaussianCurve(mu=float(one)).advantage for one in mu]
+
+
+def _gaussian(eps: list, delta: float) -> list[GaussianCurve]:
+    return [GaussianCurve(mu=gaussian.mu_from_epsilon(epsilon=float(one), delta=delta)) for one in eps]
+
+
+@fact("tpr", family="gdp")
+@fact("tpr_gdp", "tpr_gaussian")
+def tpr_of_budget(*, eps: list, delta: float, fpr: list) -> list[list[float]]:
+    return [[curve.tpr(float(rate)) for rate in fpr] for curve in _gaussian(eps, delta)]
+
+
+@fact("auc", family="gdp")
+@fact("auc_gdp", "auc_gaussian")
+def auc_of_budget(*, eps: list, delta: float) -> list[float]:
+    return [curve.auc for curve in _gaussian(eps, delta)]
+
+
+@fact("adv", "advantage", family="gdp")
+@fact("adv_gdp", "adv_gaussian")
+def advantage_of_budget(*, eps: list, delta: float) -> list[float]:
+    return [curve.advantage for curve in _gaussian(eps, delta)]
+
+
+@fact("mu")
+def mu(*, eps: list, delta: float) -> list[float]:
+    return [curve.mu for curve in _gaussian(eps, delta)]
+
+
+@fact("sigma")
+def sigma_of_budget(*, eps: list, delta: float) -> list[float]:
+    return [1 / curve.mu for curve in _gaussian(eps, delta)]
 
 
 @table("sigma_calibration", answers=3)

@@ -10,7 +10,8 @@ from attacks.statistics.certify import (
     one_run_p_value,
 )
 from attacks.statistics.confusion import Confusion
-from privkit.selfcheck.families._registry import fact, table
+from privkit.selfcheck.families._facts import fact
+from privkit.selfcheck.families._tables import table
 
 
 def point(tp: int, m: int, fp: int, n: int) -> Confusion:

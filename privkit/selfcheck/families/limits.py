@@ -1,7 +1,8 @@
 """Exact limits of a proportion."""
 
 from attacks.statistics.binomial import clopper_pearson, lower_limit, min_n_for_fpr, upper_limit
-from privkit.selfcheck.families._registry import fact_at, table
+from privkit.selfcheck.families._facts import fact_at
+from privkit.selfcheck.families._tables import table
 
 
 @table("clopper_pearson", answers=4)

@@ -9,7 +9,8 @@ from accountant import gaussian
 from accountant.groupwise import Allocation
 from accountant.tradeoff import GaussianCurve
 from attacks.statistics.power import coordinates_for_power
-from privkit.selfcheck.families._registry import fact, table
+from privkit.selfcheck.families._facts import fact
+from privkit.selfcheck.families._tables import table
 
 _QUANTILES = (np.arange(4000) + 0.5) / 4000
 _COORDINATES = 10**6  # a share of them is a whole number, to six digits

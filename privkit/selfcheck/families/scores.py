@@ -9,8 +9,9 @@ import numpy as np
 from accountant.selfcheck.numbers import number
 from accountant.selfcheck.privacy import NotUnderstoodError
 from attacks.statistics import auc as auc_of
+from attacks.statistics.advantage import max_advantage
 from attacks.statistics.tpr import TprAtFpr, allowed_false_positives, tpr_at_fpr
-from privkit.selfcheck.families._registry import fact, fact_at
+from privkit.selfcheck.families._facts import fact, fact_at
 
 _GROUP = re.compile(r"^\s*(\d+)\s*x\s*\(?([^()]+)\)?\s*$")
 
@@ -47,7 +48,7 @@ def logit_interval(*, member: Any, nonmember: Any) -> list[float | None]:
     return [found.low, found.high]
 
 
-@fact("auc_lower95", "auc_lo")
+@fact("auc_lower95", "auc_lower", "auc_lo", "lower95", "auc_lo95")
 def lower_limit(*, member: Any, nonmember: Any) -> float | None:
     return auc_of.auc_lower(scores(member), scores(nonmember))
 
@@ -74,6 +75,16 @@ def ties_as_win(*, member: Any, nonmember: Any) -> float:
 @fact("auc_if_flipped")
 def flipped(*, member: Any, nonmember: Any) -> float | None:
     return auc_of.auc(-scores(member), -scores(nonmember)).value
+
+
+@fact("max_advantage", "advantage", "adv")
+def advantage(*, member: Any, nonmember: Any) -> float | None:
+    return max_advantage(scores(member), scores(nonmember)).value
+
+
+@fact("advantage_p", "p_value")
+def advantage_p(*, member: Any, nonmember: Any) -> float | None:
+    return max_advantage(scores(member), scores(nonmember)).p_value
 
 
 @fact("must_warn")

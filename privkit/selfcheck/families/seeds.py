@@ -3,7 +3,7 @@
 import numpy as np
 
 from attacks.statistics.seeds import OverSeeds, over_seeds
-from privkit.selfcheck.families._registry import fact
+from privkit.selfcheck.families._facts import fact
 
 
 def _over(values: list) -> OverSeeds:
