@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from accountant import subsampled
 from accountant.comparison import calibrations
 from accountant.gaussian import epsilon_from_mu, sigma_from_epsilon
 from accountant.groupwise import Allocation
@@ -187,6 +188,46 @@ def test_a_target_that_is_none_or_two_is_refused(words: tuple[str, ...], sentenc
     found = shell("gaussian", *words)
     assert isinstance(found.exception, ValueError)
     assert str(found.exception) == sentence
+
+
+DPSGD = ("dpsgd", "--sampling-rate", "0.02", "--rounds", "300", "--epsilon", "2", "--delta", "1e-5")
+
+
+def test_dpsgd_noise_keeps_the_budget_and_hardly_less_does_not() -> None:
+    pytest.importorskip("dp_accounting")
+    found = json.loads(shell(*DPSGD, "--json").stdout)
+    assert found["spent"] <= 2.0
+    assert (found["sampling_rate"], found["steps"], found["delta"]) == (0.02, 300, 1e-5)
+    assert found["relation"] == "add or remove one record"
+    setting = {"sampling_rate": 0.02, "steps": 300, "delta": 1e-5}
+    assert subsampled.epsilon(noise_multiplier=0.999 * found["sigma"], **setting).epsilon > 2.0
+    assert found["sigma_without_sampling"] == sigma_from_epsilon(epsilon=2.0, delta=1e-5, rounds=300)
+    out = shell(*DPSGD).stdout
+    assert re.search(r"^sigma ([\d.]+) for 300 steps on samples of rate 0.02\n", out)
+    assert "add or remove one record" in out
+
+
+def test_dpsgd_without_sampling_is_gaussian_noise() -> None:
+    out = shell("dpsgd", "--sampling-rate", "1", "--steps", "50", "--epsilon", "1").stdout
+    assert out.splitlines() == [
+        "sigma 26.3796 for 50 steps on samples of rate 1",
+        "epsilon 1 at delta 1e-05, add or remove one record, by Gaussian, exact (exact)",
+        "sigma 26.3796 if the samples were not secret",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--sampling-rate", "1.5"), "sampling_rate=1.5 "),
+        (("--epsilon", "0"), "epsilon=0.0 "),
+        (("--steps", "0"), "0 "),
+    ],
+)
+def test_bad_dpsgd_input_is_one_sentence(words: tuple[str, ...], match: str) -> None:
+    found = shell(*DPSGD, *words)
+    assert isinstance(found.exception, ValueError)
+    assert match in str(found.exception)
 
 
 def test_a_fraction_of_a_round_is_bad_usage() -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from privkit.cli import calibrate_target, calibrate_vpp
+from privkit.cli import calibrate_dpsgd, calibrate_target, calibrate_vpp
 
 if TYPE_CHECKING:
     from accountant.comparison import Calibration
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="How much noise a budget needs over T rounds.")
 app.command("vpp")(calibrate_vpp.vpp)
+app.command("dpsgd")(calibrate_dpsgd.dpsgd)
 
 
 @app.command("gaussian")
