@@ -11,6 +11,11 @@
                 payload, event = my_release(z, y)
                 recorder.record(round=t, client=m, payload=payload, event=event)
 
+With a budget, nothing is recorded that would exceed it, and the recorder may end early once something would have.
+Ask before your own mechanism draws any noise::
+
+    recorder.reserve(client=m, event=event)                      # raises BudgetExceededError
+
 Nothing is drawn from a seed: which canaries are negated comes from the operating system, so the code
 under audit cannot know.
 """
@@ -25,14 +30,17 @@ from typing import Any
 import numpy as np
 
 from accountant import check
+from accountant.budget import Budget, BudgetExceededError
 from accountant.contract import DependsOn
 from accountant.events import Event
 from privkit import canary
+from privkit.allowance import Allowance
 from privkit.defenses._base import Known, Mechanism
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import SecureNoise
 from privkit.release import Head, Payload, Prototypes, Release, frozen, frozen_whole
+from privkit.stop import Stop
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records
 from privkit.whole import whole
@@ -50,6 +58,7 @@ class Recorder:
         num_classes: int,
         dim: int,
         promise: tuple[float, float] | None = None,
+        budget: Budget | tuple[float, float] | None = None,
         canaries: int = 0,
         canary_norm: float | None = None,
         config: Mapping[str, Any] | None = None,
@@ -63,6 +72,8 @@ class Recorder:
             num_classes: classes of the real records; canaries get labels from there on.
             dim: width of an embedding.
             promise: the (epsilon, delta) promised for the whole run, if any.
+            budget: the most that each client may spend, all its releases together. A pair (epsilon, delta) allows noise
+                and rounds to be chosen from earlier outputs; ``Budget(...)`` says whether that is so.
             canaries: planted per client; 0 plants none.
             canary_norm: length of a canary; choose it above your clip norm, so that a missing clip shows.
             config: anything that describes the run, as plain values.
@@ -76,6 +87,8 @@ class Recorder:
         if promise is not None:
             check.positive(epsilon=promise[0])
             check.open_unit(delta=promise[1])
+        if isinstance(budget, tuple):
+            budget = Budget(epsilon=budget[0], delta=budget[1], adaptive=True)
         path = Path(path)
         if (path / "run.json").exists():
             raise InputError(f"{path} already holds a run; record into a new folder.")
@@ -89,12 +102,15 @@ class Recorder:
             num_classes=num_classes,
             dim=dim,
             promise=promise and {"epsilon": promise[0], "delta": promise[1]},
+            budget=budget and budget.to_dict(),
             config=dict(config or {}),
             versions={name: version(name) for name in ("privkit-audit", "numpy")},
         )
         self.run = Run.create(path, info)
         self._pending: dict[int, Release] = {}
         self._known: dict[int, Known] = {}
+        self._allowance = None if budget is None else Allowance(budget)
+        self._stop: Stop | None = None
         self._asked = False
         self._write(members=np.zeros(0, dtype=bool))
 
@@ -154,8 +170,35 @@ class Recorder:
         """Return a payload without the canaries' prototypes, for the server to go on with."""
         return payload.only(payload.labels < self.run.info.num_classes)
 
+    def reserve(self, *, client: int, event: Event) -> None:
+        """Raise unless a client can afford a release; ask before any of its noise is drawn. It reserves nothing else.
+
+        Raises:
+            BudgetExceededError: the release would exceed the budget; after that, the recorder may end early.
+            ValueError: the budget has no meaning for the release.
+        """
+        if not 0 <= client < len(self.run.info.clients):
+            raise InputError(
+                f"client={client}: clients are numbered from 0 to {len(self.run.info.clients) - 1}."
+            )
+        if self._allowance is None:
+            return
+        why = self._allowance.exceeded(round=self.run.completed, client=client, event=event)
+        if why is None:
+            return
+        self._stop = why
+        budget, spent = self._allowance.budget, self._allowance.spent(client)
+        raise BudgetExceededError(budget.refusal(self.run.info.clients[client], spent=spent, following=event))
+
     def record(self, *, round: int, client: int, payload: Payload, event: Event) -> None:
-        """Record one message; a round is committed when all of its clients have sent theirs."""
+        """Record one message; a round is committed when all of its clients have sent theirs.
+
+        Raises:
+            BudgetExceededError: the message would exceed the budget; it is not recorded.
+            InputError: the message does not fit the run.
+        """
+        if self.run.ended:
+            raise InputError(f"{self.run.path}: the budget is spent and the run has ended; record a new run.")
         if self.run.complete:
             raise InputError(
                 f"all {self.run.info.rounds} rounds are recorded; create the Recorder with more of them."
@@ -170,6 +213,7 @@ class Recorder:
                 f"client={client} in round {round}: give each of the {len(self.run.info.clients)} clients once."
             )
         self._refuse_misfit(payload)
+        self.reserve(client=client, event=event)
         self._pending[release.client] = release
         if len(self._pending) == len(self.run.info.clients):
             try:
@@ -178,6 +222,10 @@ class Recorder:
                 del self._pending[release.client]
                 raise
             self._pending = {}
+        if self._allowance is not None:
+            self._allowance.add(client, event)
+        if self._stop is not None and self._stop.client == client:
+            self._stop = None  # with other noise, it could be afforded after all
 
     def release(
         self,
@@ -203,10 +251,15 @@ class Recorder:
 
         Returns:
             What the server goes on with: the message without the canaries' prototypes.
+
+        Raises:
+            BudgetExceededError: the message would exceed the budget; no noise was drawn for it.
         """
         z, y = self.plant(client, vectors, labels)
         known = self._known.get(client, self._public(client))
-        sent = mechanism.privatize(Embeddings(vectors=z, labels=y, encoder=encoder), SecureNoise(), known)
+        embeddings = Embeddings(vectors=z, labels=y, encoder=encoder)
+        self.reserve(client=client, event=mechanism.event(embeddings, known))
+        sent = mechanism.privatize(embeddings, SecureNoise(), known)
         self.record(round=round, client=client, payload=sent.payload, event=sent.event)
         self._known[client] = known._replace(memory=mechanism.remember(known, sent))
         return self.real(sent.payload)
@@ -233,12 +286,24 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Refuse to end with a round half recorded, unless something else went wrong already."""
-        if kind is None and (self._pending or not self.run.complete):
+        """End the run early if its budget is spent; else refuse to end with rounds missing, unless something failed."""
+        failed = kind is not None and not issubclass(kind, BudgetExceededError)
+        if failed or (self.run.complete and not self._pending):
+            return
+        if self._stop is not None:
+            self._end(self._stop)
+        elif kind is None:
             raise InputError(
                 f"{self.run.path}: {self.run.completed} of {self.run.info.rounds} rounds were recorded whole; "
                 "record every client of every round, or create the Recorder with fewer rounds."
             )
+
+    def _end(self, why: Stop) -> None:
+        """Commit what left the clients in the open round, and end the run with the reason."""
+        if self._pending:
+            self.run.commit(self.run.completed, [self._pending[m] for m in sorted(self._pending)])
+            self._pending = {}
+        self.run.stop(why)
 
     def _write(
         self, *, members: np.ndarray, records: Records | None = None, reference: Records | None = None

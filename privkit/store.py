@@ -190,8 +190,12 @@ class Run:
 
         A process killed in between has ended nothing; the same stop is written again.
         """
-        if self.complete:
-            raise InputError(f"{self.path} is complete; nothing is left to stop.")
+        if (
+            self.ended
+            or not self.completed - 1 <= why.round <= self.completed
+            or why.round >= self.info.rounds
+        ):
+            raise InputError(f"{self.path}: nothing is left to stop in round {why.round}.")
         anchor = ledger.append(self.path / "ledger.jsonl", [why.to_entry()], self.anchor)
         manifest = replace(self._manifest, ended=True, anchor=anchor)
         manifest.write(self.path / "run.json")

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import privkit
-from accountant.contract import DependsOn
-from accountant.events import Event, Gaussian
+from accountant.budget import Budget, BudgetExceededError
+from accountant.contract import Contract, DependsOn
+from accountant.events import Event, Gaussian, NonPrivate
 from privkit import Recorder, tensors
+from privkit.audit.cells import cells
 from privkit.config import RunConfig, Study
 from privkit.defenses.igpp import Igpp
 from privkit.embeddings import Embeddings
@@ -388,3 +390,160 @@ def test_forgetting_what_plant_returned_is_refused(recorder: Recorder) -> None:
     recorder.plant(0, np.eye(2, 3), np.array([0, 1]))
     with pytest.raises(InputError, match=r"no prototype of canary class 2: release what plant\(\) returned"):
         recorder.record(round=0, client=0, payload=sent(0, 1), event=EVENT)
+
+
+# ---------------------------------------------------------------------- budgets
+
+LOUD = Gaussian(noise_multiplier=2.0)  # costs 1.99 at delta 1e-5, twice 2.94, three times 3.71
+CAP = (3.5, 1e-5)
+
+
+def capped(tmp_path: Path, **changes: Any) -> Recorder:
+    return Recorder(tmp_path / "mine", **{**SIZES, "rounds": 4, "budget": CAP, **changes})
+
+
+def send(recorder: Recorder, round: int, client: int, event: Event = LOUD) -> None:
+    recorder.record(round=round, client=client, payload=sent(0, 1), event=event)
+
+
+def test_a_recorder_ends_early_once_its_budget_is_spent(tmp_path: Path) -> None:
+    with capped(tmp_path) as recorder:
+        for t in range(2):
+            for m in range(2):
+                send(recorder, t, m)
+        before = snapshot(recorder.run.path)
+        with pytest.raises(
+            BudgetExceededError, match=r"client 0 has spent epsilon 2\.94323 of 3\.5 at delta 1e-05"
+        ):
+            send(recorder, 2, 0)
+        assert snapshot(recorder.run.path) == before
+    run = Run(tmp_path / "mine")
+    assert (run.complete, run.ended, run.completed) == (True, True, 2)
+    assert run.budget == Budget(epsilon=3.5, delta=1e-5, adaptive=True)
+    assert run.stopped is not None
+    assert (run.stopped.round, run.stopped.client) == (2, 0)
+    assert run.stopped.proven_by(run.transcript().cost(0))
+    assert run.stopped.sentence(client="client 0", completed=2, planned=4).startswith(
+        "stopped before round 3 of 4:"
+    )
+    with pytest.raises(InputError, match="the budget is spent and the run has ended"):
+        send(recorder, 2, 0)
+
+
+def test_a_refusal_that_nobody_catches_ends_the_run_too(tmp_path: Path) -> None:
+    def session() -> None:
+        with capped(tmp_path) as recorder:
+            for t in range(4):
+                for m in range(2):
+                    send(recorder, t, m)
+
+    with pytest.raises(BudgetExceededError, match="client 0 has spent"):
+        session()
+    assert Run(tmp_path / "mine").ended
+
+
+def test_what_left_in_the_open_round_is_in_the_ledger_when_the_next_client_cannot_go_on(
+    tmp_path: Path,
+) -> None:
+    with capped(tmp_path) as recorder:
+        send(recorder, 0, 0, Gaussian(noise_multiplier=9.0))
+        send(recorder, 0, 1, Gaussian(noise_multiplier=1.5))
+        send(recorder, 1, 0, Gaussian(noise_multiplier=9.0))
+        with pytest.raises(BudgetExceededError, match="client 1 has spent"):
+            send(recorder, 1, 1, Gaussian(noise_multiplier=1.5))
+    run = Run(tmp_path / "mine")
+    assert [(r.round, r.client) for r in run.transcript().releases] == [(0, 0), (0, 1), (1, 0)]
+    assert run.stopped is not None
+    assert run.completed == 2
+    assert run.stopped.sentence(client="client 1", completed=2, planned=4).startswith(
+        "stopped in round 2 of 4:"
+    )
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_the_last_planned_round_may_be_cut_short_too(tmp_path: Path, rounds: int) -> None:
+    with capped(tmp_path, rounds=rounds) as recorder:
+        for t in range(rounds - 1):
+            for m in range(2):
+                send(recorder, t, m)
+        send(recorder, rounds - 1, 0)
+        with pytest.raises(BudgetExceededError):
+            send(recorder, rounds - 1, 1, Gaussian(noise_multiplier=0.1))
+    run = Run(tmp_path / "mine")
+    assert (run.ended, run.completed, len(run.entries())) == (True, rounds, 2 * rounds - 1)
+
+
+def test_more_noise_may_be_chosen_after_a_refusal(tmp_path: Path) -> None:
+    with capped(tmp_path, clients=1, rounds=3) as recorder:
+        for t in range(2):
+            send(recorder, t, 0)
+        with pytest.raises(BudgetExceededError):
+            recorder.reserve(client=0, event=LOUD)
+        send(recorder, 2, 0, Gaussian(noise_multiplier=20.0))
+    run = Run(tmp_path / "mine")
+    assert (run.complete, run.ended, run.completed) == (True, False, 3)
+
+
+def test_after_more_noise_the_run_may_not_end_early_without_another_reason(tmp_path: Path) -> None:
+    recorder = capped(tmp_path, clients=1)
+    for t in range(2):
+        send(recorder, t, 0)
+    with pytest.raises(BudgetExceededError):
+        send(recorder, 2, 0)
+    send(recorder, 2, 0, Gaussian(noise_multiplier=20.0))
+    with pytest.raises(InputError, match="3 of 4 rounds were recorded whole"):
+        recorder.__exit__(None, None, None)
+
+
+def test_a_mechanism_over_budget_draws_no_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*arguments: Any) -> Any:
+        raise AssertionError("noise was drawn")
+
+    mechanism = Igpp(epsilon=8.0).mechanism(rounds=1)
+    with capped(tmp_path) as recorder:
+        monkeypatch.setattr(SecureNoise, "normal", forbidden)
+        with pytest.raises(BudgetExceededError, match=r"client 0 has spent epsilon 0 of 3\.5"):
+            recorder.release(mechanism, round=0, client=0, vectors=Z, labels=Y, encoder=DependsOn.PUBLIC)
+    assert Run(tmp_path / "mine").completed == 0
+    with pytest.raises(InputError, match="ended before its first release; there is nothing to audit"):
+        cells([Run(tmp_path / "mine")])
+
+
+def test_a_mechanism_within_its_budget_is_released(tmp_path: Path) -> None:
+    mechanism = Igpp(epsilon=3.5).mechanism(rounds=4)
+    with capped(tmp_path) as recorder:
+        for t in range(4):
+            for m in range(2):
+                recorder.release(mechanism, round=t, client=m, vectors=Z, labels=Y, encoder=DependsOn.PUBLIC)
+    assert (Run(tmp_path / "mine").ended, Run(tmp_path / "mine").completed) == (False, 4)
+
+
+def test_a_fixed_budget_does_not_hold_noise_chosen_from_outputs(tmp_path: Path) -> None:
+    chosen = Gaussian(noise_multiplier=9.0, contract=Contract(hyperparameters=DependsOn.PAST_OUTPUTS))
+    recorder = capped(tmp_path, budget=Budget(epsilon=3.5, delta=1e-5))
+    with pytest.raises(ValueError, match="chosen from earlier outputs"):
+        recorder.reserve(client=0, event=chosen)
+    Recorder(tmp_path / "other", **SIZES, budget=CAP).reserve(client=0, event=chosen)
+
+
+def test_without_a_budget_nothing_is_refused_and_an_unknown_client_always(recorder: Recorder) -> None:
+    recorder.reserve(client=0, event=NonPrivate())
+    with pytest.raises(InputError, match="client=2: clients are numbered from 0 to 1"):
+        recorder.reserve(client=2, event=LOUD)
+
+
+def test_an_error_of_another_kind_ends_nothing(tmp_path: Path) -> None:
+    recorder = capped(tmp_path)
+    with pytest.raises(BudgetExceededError):
+        recorder.reserve(client=0, event=NonPrivate())
+    recorder.__exit__(RuntimeError, RuntimeError("mine"), None)
+    assert not Run(tmp_path / "mine").ended
+
+
+@pytest.mark.parametrize("budget", [(0.0, 1e-5), (1.0, 0.0), (math.nan, 1e-5), (1.0, 1.0)])
+def test_a_budget_out_of_range_is_refused_and_nothing_is_written(
+    tmp_path: Path, budget: tuple[float, float]
+) -> None:
+    with pytest.raises(ValueError, match=r"epsilon|delta"):
+        Recorder(tmp_path / "mine", **SIZES, budget=budget)
+    assert not (tmp_path / "mine").exists()

@@ -39,6 +39,8 @@ def cells(runs: list[Run]) -> list[Cell]:
                 f"{run.path} stopped after {run.completed} of {run.info.rounds} rounds; "
                 "run the same training command again to finish it."
             )
+        if not run.rounds:
+            raise InputError(f"{run.path} ended before its first release; there is nothing to audit.")
         groups.setdefault(run.info.cell, []).append(run)
     for group in groups.values():
         _refuse_mixture(group)
