@@ -24,6 +24,8 @@ class Peer:
         package: that must be installed.
         epsilon: from a privacy and ``delta``; a single-dispatch function, as a library knows some mechanisms only.
         delta: from a privacy and ``epsilon``, in the same way.
+        advantage: from a privacy, in the same way.
+        tpr: from a privacy and ``fpr``, in the same way.
         sigma: from ``epsilon``, ``delta`` and ``rounds``, for Gaussian noise.
         of_sigma: epsilon from any ``sigma``, also one that must be refused.
     """
@@ -32,6 +34,8 @@ class Peer:
     package: str
     epsilon: Answer
     delta: Answer | None = None
+    advantage: Answer | None = None
+    tpr: Answer | None = None
     sigma: Answer | None = None
     of_sigma: Answer | None = None
 
@@ -42,7 +46,7 @@ class Peer:
 
 
 def by_mechanism() -> Any:
-    """Return a function that has no answer for any mechanism, to be registered for those that a library knows."""
+    """Return a function that has no answer for any mechanism, to be registered for those it knows."""
 
     @singledispatch
     def answer(privacy: Privacy, **asked: float) -> float:

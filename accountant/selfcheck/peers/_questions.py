@@ -50,6 +50,14 @@ def _delta(peer: Peer, asked: Question) -> Callable[[], float] | None:
     return peer.delta and _of_privacy(peer.delta, asked, epsilon=number(asked.asked["epsilon"]))
 
 
+def _advantage(peer: Peer, asked: Question) -> Callable[[], float] | None:
+    return peer.advantage and _of_privacy(peer.advantage, asked)
+
+
+def _tpr(peer: Peer, asked: Question) -> Callable[[], float] | None:
+    return peer.tpr and _of_privacy(peer.tpr, asked, fpr=number(asked.asked["fpr"]))
+
+
 def _of_privacy(answer: Any, asked: Question, **at: float) -> Callable[[], float] | None:
     if answer.dispatch(type(asked.privacy)) is answer.dispatch(object):
         return None
@@ -70,5 +78,7 @@ def _sigma(peer: Peer, asked: Question) -> Callable[[], float] | None:
 _ASK: dict[Callable[..., Any], Callable[[Peer, Question], Callable[[], float] | None]] = {
     promises.epsilon: _epsilon,
     promises.delta: _delta,
+    promises.advantage: _advantage,
+    promises.tpr: _tpr,
     calibrations.sigma: _sigma,
 }

@@ -1,5 +1,6 @@
 """autodp: Renyi accounting, and its analytic Gaussian."""
 
+import math
 from typing import Any
 
 from accountant.selfcheck.peers._peer import Peer, by_mechanism
@@ -36,6 +37,15 @@ def of_sigma(*, sigma: float, delta: float = 1e-5) -> float:
     return float(mechanism_zoo.ExactGaussianMechanism(sigma).get_approxDP(delta))
 
 
+def sigma(*, epsilon: float, delta: float, rounds: int) -> float:
+    """Return the noise multiplier of so many releases."""
+    from autodp import calibrator_zoo, mechanism_zoo  # type: ignore
+
+    calibrate = calibrator_zoo.ana_gaussian_calibrator()
+    mechanism = calibrate(mechanism_zoo.ExactGaussianMechanism, epsilon, delta)
+    return math.sqrt(rounds) * float(mechanism.params["sigma"])
+
+
 def _composed(mechanisms: list[Any], mu: float, delta: float) -> float:
     from autodp import mechanism_zoo, transformer_zoo  # type: ignore
 
@@ -45,4 +55,4 @@ def _composed(mechanisms: list[Any], mu: float, delta: float) -> float:
     return float(transformer_zoo.Composition()(list(kinds), list(times)).get_approxDP(delta))
 
 
-PEERS = (Peer(name="autodp", package="autodp", epsilon=epsilon, of_sigma=of_sigma),)
+PEERS = (Peer(name="autodp", package="autodp", epsilon=epsilon, sigma=sigma, of_sigma=of_sigma),)
