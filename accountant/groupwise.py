@@ -7,9 +7,15 @@ With ``d_A`` of ``d`` coordinates in group A, ``kappa_g = sqrt(d_g / d)`` and a 
           \quad w_B = 1 - w_A, \quad \sigma_g = \frac{\sigma_{ref}}{\sqrt{w_g}},
 
 so that ``1/sigma_A^2 + 1/sigma_B^2 = 1/sigma_ref^2``: whatever partition is drawn, the release costs as much as an
-isotropic one with ``sigma_ref``. That holds for records clipped group by group only.
+isotropic one with ``sigma_ref``. That holds for records clipped group by group.
 
-Source: VPDR, Eqs. 10-14 and 19
+The same noise costs the same for the larger set that it fits: the ellipsoid ``sum_g ||z_g||^2 / a_g^2 <= 1`` with
+semi-axes ``a_g = R_g / sqrt(w_g)``. Measured in units of ``a_g``, records lie in the unit ball and the noise
+``sigma_g 2 R_g = sigma_ref 2 a_g`` is isotropic, so a record replaced by its negative moves a mean by 2 / n there:
+``mu = 1 / sigma_ref``. The product of the balls lies inside, since ``sum_g R_g^2 / a_g^2 = sum_g w_g = 1``, so less is
+clipped away for nothing.
+
+Source: VPDR, Eqs. 10-14 and 19; corrections to the accounting analysis (the ellipsoid)
 """
 
 import math
@@ -17,6 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from accountant import check
+from accountant.events import ClipSet, GroupGaussian
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +85,43 @@ class Allocation:
         check.positive(sigma_ref=sigma_ref)
         a, b = self.weights
         return sigma_ref / math.sqrt(a), sigma_ref / math.sqrt(b)
+
+    def semi_axes(self, clip_norm: float) -> tuple[float, float]:
+        """Return the largest l2 norm of a record in each group when it is nothing in the other: ``R_g / sqrt(w_g)``.
+
+        Args:
+            clip_norm: R of the balls that the ellipsoid holds, > 0.
+
+        >>> [round(a, 4) for a in Allocation(sizes=(1, 9)).semi_axes(1.0)]
+        [0.3651, 1.8974]
+        """
+        a, b = self.clip_norms(clip_norm)
+        w_a, w_b = self.weights
+        return a / math.sqrt(w_a), b / math.sqrt(w_b)
+
+    def release(self, *, sigma_ref: float, clip_norm: float, clip: ClipSet) -> GroupGaussian:
+        """Return the event of one release, contract undeclared; its noise is the same whatever the clip set.
+
+        Args:
+            sigma_ref: noise multiplier of the isotropic release that costs the same; no unit, > 0.
+            clip_norm: R, > 0.
+            clip: the balls of both groups, or the ellipsoid around them.
+
+        Raises:
+            ValueError: one ball was asked for, for which this noise is too small.
+        """
+        check.positive(sigma_ref=sigma_ref)
+        match clip:
+            case ClipSet.GROUPWISE:
+                sigmas, norms = self.multipliers(sigma_ref), self.clip_norms(clip_norm)
+            case ClipSet.ELLIPSOID:
+                sigmas, norms = (sigma_ref, sigma_ref), self.semi_axes(clip_norm)
+            case ClipSet.GLOBAL:
+                raise ValueError(
+                    f"clip={clip.value!r}: a record could put its whole length into the group with the smaller noise; "
+                    "clip to one ball per group, or to one ellipsoid."
+                )
+        return GroupGaussian(noise_multipliers=sigmas, sizes=self.sizes, clip_norms=norms, clip=clip)
 
     @property
     def noise_ratios(self) -> tuple[float, float]:

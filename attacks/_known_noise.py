@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from accountant.contract import DependsOn, Relation
-from accountant.events import Gaussian, GroupGaussian, Leaf, NonPrivate, leaves
+from accountant.events import ClipSet, Gaussian, GroupGaussian, Leaf, NonPrivate, leaves
 from attacks._base import NotApplicableError
 from privkit.release import Prototypes, Release
 from privkit.transcript import ServerView
@@ -19,13 +19,15 @@ class Groups:
 
     Attributes:
         index: group of each coordinate, shape [d].
-        norms: radius of each group's ball, infinite where nothing was clipped.
+        norms: radius (or semi-axis) of each group, infinite where nothing was clipped.
         stds: standard deviation of the noise on a sum of records, per group; 0 where there was none.
+        clip: the set that records were clipped into.
     """
 
     index: Int64[np.ndarray, " d"]
     norms: tuple[float, ...]
     stds: tuple[float, ...]
+    clip: ClipSet = ClipSet.GROUPWISE
 
     @property
     def std_d(self) -> Float64[np.ndarray, " d"]:
@@ -57,19 +59,28 @@ class Averaged:
     def clip(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "N d"]:
         """Return what each record puts into the average, times the count: its clipped versions, averaged.
 
-        Clipping scales each group of coordinates, so the average over rounds scales each coordinate.
+        Clipping scales each group of coordinates, or all of them alike, so the average over rounds scales each
+        coordinate.
         """
         vectors = np.asarray(vectors_Nd, dtype=np.float64)
-        squares_Nd, factor_Nd = vectors**2, np.zeros(vectors.shape)
-        for group in range(max(len(g.norms) for g in self.rounds)):
-            mine_Td = np.array([g.index == group for g in self.rounds])
-            norms_T = np.array([g.norms[group] if group < len(g.norms) else np.inf for g in self.rounds])
-            lengths_NT = np.sqrt(squares_Nd @ mine_Td.T)
-            scale_NT = np.divide(
-                norms_T, lengths_NT, out=np.ones_like(lengths_NT), where=lengths_NT > norms_T
-            )
-            factor_Nd += scale_NT @ (self.weight_Td * mine_Td)
+        factor_Nd, together_T = np.zeros(vectors.shape), np.array([g.clip in _TOGETHER for g in self.rounds])
+        groups = range(max(len(g.norms) for g in self.rounds))
+        mine_GTd = np.array([[g.index == group for g in self.rounds] for group in groups])
+        norms_GT = np.array([[_norm(g, group) for g in self.rounds] for group in groups])
+        lengths_GNT = np.sqrt(vectors**2 @ mine_GTd.transpose(0, 2, 1)) / norms_GT[:, None]
+        whole_NT = np.sqrt((lengths_GNT**2).sum(0))
+        for group in groups:
+            scale_NT = 1 / np.maximum(np.where(together_T, whole_NT, lengths_GNT[group]), 1.0)
+            factor_Nd += scale_NT @ (self.weight_Td * mine_GTd[group])
         return vectors * factor_Nd
+
+
+_TOGETHER = (ClipSet.ELLIPSOID, ClipSet.GLOBAL)
+"""Sets in which what a record is in one group decides how much of the others is left."""
+
+
+def _norm(groups: Groups, group: int) -> float:
+    return groups.norms[group] if group < len(groups.norms) else np.inf
 
 
 class Channel:
@@ -159,9 +170,8 @@ def groups_of(release: Release, index_d: Int64[np.ndarray, " d"]) -> Groups:
             return Groups(index_d, (contract.clip_norm,), (sigma * reach,))
         case GroupGaussian(noise_multipliers=sigmas, clip_norms=norms, contract=contract) if norms:
             reach = _reach(contract.relation)
-            return Groups(
-                index_d, norms, tuple(s * reach * norm for s, norm in zip(sigmas, norms, strict=True))
-            )
+            stds = tuple(s * reach * norm for s, norm in zip(sigmas, norms, strict=True))
+            return Groups(index_d, norms, stds, leaf.clip)
         case _:
             raise NotApplicableError(
                 f"the noise of {type(leaf).__name__} is not known per coordinate; declare its clip norms"

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float64
 
+from accountant.events import ClipSet
+
 _SHORTEST = 1e-150  # squares of anything below underflow
 
 
@@ -42,6 +44,36 @@ def clip_groups(
         mine = group_D == group
         clipped[:, mine] = clip_to_ball(clipped[:, mine], norm=norm)
     return clipped
+
+
+def clip_ellipsoid(
+    vectors_ND: np.ndarray, group_D: np.ndarray, *, norms: Sequence[float]
+) -> Float64[np.ndarray, "N D"]:
+    """Return each row scaled down into an ellipsoid, ``sum_g ||z_g||^2 / a_g^2 <= 1``; rows inside stay as they are.
+
+    Args:
+        vectors_ND: rows to clip.
+        group_D: group of each coordinate, an index into ``norms``.
+        norms: semi-axis of each group, above 0; all equal is one ball.
+
+    >>> clip_ellipsoid(np.array([[3.0, 4.0], [0.3, 0.4]]), np.array([0, 1]), norms=(3.0, 4.0)).round(4)
+    array([[2.1213, 2.8284],
+           [0.3   , 0.4   ]])
+    """
+    axis_D = np.asarray(norms, dtype=np.float64)[group_D]
+    if not (axis_D > 0).all():
+        raise ValueError(f"norms={tuple(norms)} must all be above 0.")
+    vectors = np.asarray(vectors_ND, dtype=np.float64)
+    lengths = np.linalg.norm(vectors / axis_D, axis=1, keepdims=True)
+    return vectors / np.maximum(lengths, 1.0)
+
+
+CLIPS = {
+    ClipSet.GROUPWISE: clip_groups,
+    ClipSet.ELLIPSOID: clip_ellipsoid,
+    ClipSet.GLOBAL: clip_ellipsoid,
+}
+"""How records are clipped into each set that an event can declare."""
 
 
 def unit(vectors_ND: np.ndarray) -> Float64[np.ndarray, "N D"]:

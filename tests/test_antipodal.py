@@ -17,8 +17,10 @@ from privkit.defenses._base import NOTHING, Known, Mechanism, Privatized
 from privkit.defenses.faulty_igpp import FaultyIgpp
 from privkit.defenses.igpp import GaussianMeans, Igpp
 from privkit.defenses.none import Nothing
+from privkit.defenses.vpp import Vpp
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise, Purpose, SeededNoise, keyed
+from privkit.partitions.random import Random
 from privkit.release import Release
 from privkit.transcript import Transcript
 
@@ -40,11 +42,17 @@ def standard_error(area: float, n: int) -> float:
 
 
 def attacked(
-    mechanism: Mechanism, *, rounds: int, length: float = 3.0
+    mechanism: Mechanism, *, rounds: int, length: float = 3.0, per_class: int | None = None
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the AUC of all canaries of some clients, with scores and signs."""
     planted = canary.design(
-        clients=CLIENTS, count=COUNT, dim=DIM, norm=length * RADIUS, num_classes=1, seed=3
+        clients=CLIENTS,
+        count=COUNT,
+        dim=DIM,
+        norm=length * RADIUS,
+        num_classes=1,
+        seed=3,
+        per_class=per_class,
     )
     signs = canary.signs(planted, seed=3)
     real = np.random.default_rng(9).standard_normal((REAL, DIM)) / 3
@@ -78,6 +86,17 @@ def test_a_canary_inside_the_ball_is_moved_by_its_own_length(length):
     area, _, _ = attacked(Igpp(epsilon=8.0, clip_norm=RADIUS).mechanism(rounds=1), rounds=1, length=length)
     wanted = in_theory(8.0, times=length)
     assert abs(area - wanted) < 3 * standard_error(wanted, EACH)
+
+
+@pytest.mark.parametrize("clip", ["groupwise", "ellipsoid"])
+def test_under_noise_by_group_a_canary_reaches_the_proof_whatever_it_is_clipped_into(clip):
+    """Orthogonal only nearly, four to a class: an AUC at the ceiling, not above it."""
+    defense = Vpp(epsilon=8.0, clip_norm=RADIUS, partition=Random(), clip=clip)
+    area, scores, signs = attacked(defense.mechanism(rounds=1), rounds=1, length=6.0, per_class=4)
+    wanted = in_theory(8.0)
+    assert abs(area - wanted) < 4 * standard_error(wanted, EACH)
+    mu = mu_from_epsilon(epsilon=8.0, delta=1e-5)
+    assert scores[signs].mean() == pytest.approx(mu**2 / 2, rel=0.15)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privkit.clip import clip_to_ball, unit
+from privkit.clip import clip_ellipsoid, clip_groups, clip_to_ball, unit
 from tests import draw
 
 norms = st.floats(1e-3, 1e3)
@@ -67,3 +67,50 @@ def test_unit_rows_have_length_one_or_zero(vectors: np.ndarray) -> None:
             assert row * length == pytest.approx(given_row, rel=1e-12, abs=1e-300)
         if length < 1e-151:
             assert not row.any()
+
+
+# ---------------------------------------------------------------------- one ellipsoid
+
+axes = st.tuples(st.floats(0.1, 10), st.floats(0.1, 10))
+
+
+def measured(row: np.ndarray, groups: np.ndarray, semi_axes: tuple[float, ...]) -> float:
+    """Return the length of one row in units of the semi-axes, coordinate by coordinate."""
+    return math.sqrt(math.fsum((float(z) / semi_axes[g]) ** 2 for z, g in zip(row, groups, strict=True)))
+
+
+@settings(max_examples=60)
+@given(draw.matrices(dtypes=(np.float64,)), axes, st.integers(0, 31))
+def test_inside_the_ellipsoid_rows_stay_and_outside_they_land_on_it(vectors, semi_axes, bits):
+    groups = np.array([bits >> j & 1 for j in range(vectors.shape[1])])
+    clipped = clip_ellipsoid(vectors, groups, norms=semi_axes)
+    for row, given_row in zip(clipped, vectors, strict=True):
+        length = measured(given_row, groups, semi_axes)
+        if length <= 1:
+            assert row == pytest.approx(given_row, rel=1e-14)
+        else:
+            assert row * length == pytest.approx(given_row, rel=1e-12, abs=1e-300)
+            assert measured(row, groups, semi_axes) == pytest.approx(1.0, rel=1e-12)
+
+
+@settings(max_examples=60)
+@given(draw.matrices(dtypes=(np.float64,)), st.floats(0.05, 0.95), st.floats(0.1, 10), st.integers(0, 31))
+def test_balls_whose_shares_add_up_to_one_lie_inside_the_ellipsoid(vectors, weight, radius, bits):
+    groups = np.array([bits >> j & 1 for j in range(vectors.shape[1])])
+    balls = (radius * 0.6, radius * 0.8)
+    semi_axes = (balls[0] / weight**0.5, balls[1] / (1 - weight) ** 0.5)
+    inside = clip_groups(vectors, groups, norms=balls)
+    assert clip_ellipsoid(inside, groups, norms=semi_axes) == pytest.approx(inside, rel=1e-12)
+
+
+@settings(max_examples=40)
+@given(draw.matrices(), norms)
+def test_an_ellipsoid_of_equal_axes_is_a_ball(vectors: np.ndarray, norm: float) -> None:
+    groups = np.arange(vectors.shape[1]) % 2
+    clipped = clip_ellipsoid(vectors, groups, norms=(norm, norm))
+    assert clipped == pytest.approx(clip_to_ball(vectors, norm=norm), rel=1e-12, abs=1e-300)
+
+
+def test_an_ellipsoid_of_no_size_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"norms=\(1.0, 0.0\) must all be above 0"):
+        clip_ellipsoid(np.ones((1, 2)), np.array([0, 1]), norms=(1.0, 0.0))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from accountant import rdp
 from accountant.cost import total
-from accountant.events import GroupGaussian
+from accountant.events import ClipSet, GroupGaussian
 from accountant.gaussian import epsilon_from_mu, mu_from_epsilon
 from accountant.groupwise import Allocation, size
 
@@ -149,3 +149,39 @@ def test_bad_levels_are_refused(bad: float) -> None:
 def test_an_empty_group_is_refused() -> None:
     with pytest.raises(ValueError, match="size_of_group_B=0 must be a whole number of at least 1"):
         Allocation(sizes=(3, 0))
+
+
+@given(allocations, levels, levels)
+def test_the_ellipsoid_has_the_noise_and_the_cost_of_the_balls_inside_it(
+    allocation: Allocation, sigma: float, radius: float
+) -> None:
+    balls, ellipsoid = (
+        allocation.release(sigma_ref=sigma, clip_norm=radius, clip=clip)
+        for clip in (ClipSet.GROUPWISE, ClipSet.ELLIPSOID)
+    )
+    stds = [
+        [s * r for s, r in zip(e.noise_multipliers, e.clip_norms, strict=True)] for e in (balls, ellipsoid)
+    ]
+    assert stds[0] == pytest.approx(stds[1], rel=1e-12)
+    assert total(balls).mu == pytest.approx(1 / sigma, rel=1e-12)
+    assert total(ellipsoid).mu == pytest.approx(1 / sigma, rel=1e-12)
+    inscribed = sum((r / a) ** 2 for r, a in zip(balls.clip_norms, ellipsoid.clip_norms, strict=True))
+    assert inscribed == pytest.approx(1.0, rel=1e-12)
+    assert all(r < a for r, a in zip(balls.clip_norms, ellipsoid.clip_norms, strict=True))
+
+
+@pytest.mark.parametrize(("k", "a", "b"), [(1, 0.365, 1.897), (5, 1.0, 1.0)])
+def test_semi_axes_are_those_of_the_specification(k: int, a: float, b: float) -> None:
+    assert Allocation(sizes=(k, 10 - k)).semi_axes(1.0) == pytest.approx((a, b), abs=5e-4)
+
+
+def test_one_ball_is_refused_and_would_cost_what_the_specification_says() -> None:
+    """E8: the noise of VPP under a global clip, k / d = 0.1: mu is 2.7386 times what is claimed."""
+    allocation = Allocation(sizes=(1, 9))
+    with pytest.raises(
+        ValueError, match="whole length into the group with the smaller noise; clip to one ball per"
+    ):
+        allocation.release(sigma_ref=26.0, clip_norm=1.0, clip=ClipSet.GLOBAL)
+    against_the_ball = tuple(26.0 * ratio for ratio in allocation.noise_ratios)
+    event = GroupGaussian(noise_multipliers=against_the_ball, clip_norms=(1.0, 1.0), clip=ClipSet.GLOBAL)
+    assert total(event).mu * 26.0 == pytest.approx(2.7386, abs=5e-5)

@@ -10,9 +10,9 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.metrics import roc_auc_score
 
 from accountant.contract import Contract, DependsOn
-from accountant.events import Gaussian, NonPrivate
+from accountant.events import ClipSet, Gaussian, NonPrivate
 from accountant.gaussian import sigma_from_epsilon
-from attacks._known_noise import Averaged, averaged
+from attacks._known_noise import Averaged, Groups, averaged
 from attacks.membership._groups import Question
 from attacks.membership._population import Population
 from attacks.membership.cosine import Cosine
@@ -191,6 +191,33 @@ def test_rounds_are_weighted_by_their_precision():
     assert found.variance == pytest.approx([(2 * 2 / 10) ** 2 * 4 / 5])
     assert found.count == 10
     np.testing.assert_allclose(found.clip(np.array([[5.0], [1.0]])), [[2.0], [1.0]])
+
+
+def clipped_one_by_one(groups: Groups, row: np.ndarray) -> np.ndarray:
+    """Return one record as one round clips it, written out."""
+    norms = np.array(groups.norms)
+    lengths = np.array([np.linalg.norm(row[groups.index == g]) for g in range(len(norms))])
+    if groups.clip is ClipSet.GROUPWISE:
+        return row * np.minimum(1.0, norms / np.maximum(lengths, 1e-12))[groups.index]
+    return row / max(1.0, np.sqrt(((lengths / norms) ** 2).sum()))
+
+
+@given(seed=st.integers(0, 1000), kinds=st.lists(st.sampled_from(list(ClipSet)), min_size=1, max_size=4))
+def test_a_candidate_is_clipped_as_each_round_declared_it(seed, kinds):
+    rng = np.random.default_rng(seed)
+    rounds_ = tuple(
+        Groups(
+            rng.permutation(6) // 3, (1.5, 1.5) if kind is ClipSet.GLOBAL else (0.5, 2.0), (1.0, 1.0), kind
+        )
+        for kind in kinds
+    )
+    weight_Td = rng.dirichlet(np.ones(len(kinds)), 6).T
+    release = Averaged(vector=np.zeros(6), variance=np.ones(6), count=1, rounds=rounds_, weight_Td=weight_Td)
+    candidates = rng.standard_normal((5, 6)) * np.array([[0.1], [0.5], [1.0], [3.0], [50.0]])
+    wanted = [
+        sum(w * clipped_one_by_one(g, z) for w, g in zip(weight_Td, rounds_, strict=True)) for z in candidates
+    ]
+    np.testing.assert_allclose(release.clip(candidates), wanted, rtol=1e-12)
 
 
 def test_rounds_without_noise_leave_the_noisy_ones_out():

@@ -92,6 +92,51 @@ def test_no_record_counts_for_more_than_the_clip_norm(seed, rho, spread):
     assert np.linalg.norm(leaf.clip_norms) == pytest.approx(2.0, rel=1e-12)
 
 
+def test_the_ellipsoid_draws_the_same_noise_and_clips_less():
+    """Same seed, same partition, same noise; records between the balls and the ellipsoid keep more of themselves."""
+    balls, ellipsoid = (
+        Vpp(epsilon=2.0, clip_norm=5.0, partition=Random(), clip=clip)
+        .mechanism(rounds=5)
+        .privatize(held(), noise())
+        for clip in ("groupwise", "ellipsoid")
+    )
+    assert (balls.hidden.groups == ellipsoid.hidden.groups).all()
+    drawn = [s.payload.vectors - s.hidden.means for s in (balls, ellipsoid)]
+    np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-3, atol=1e-4)
+    assert smallest(balls.event, delta=1e-5).epsilon == pytest.approx(
+        smallest(ellipsoid.event, delta=1e-5).epsilon
+    )
+    full = Vpp(epsilon=2.0, clip_norm=1e6, partition=Random()).mechanism(rounds=5).privatize(held(), noise())
+    lost = [np.linalg.norm(s.hidden.means - full.hidden.means) for s in (balls, ellipsoid)]
+    assert lost[1] < lost[0]
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 999), rho=st.floats(0.1, 0.5), spread=st.sampled_from([0.01, 1.0, 50.0]))
+def test_in_the_ellipsoid_no_record_moves_its_class_by_more_than_the_noise_is_for(seed, rho, spread):
+    """In units of the noise, a replaced record moves its class by at most 1 / sigma_ref; opposites attain it."""
+    before = held(seed, dim=30)
+    mechanism = Vpp(epsilon=1.0, clip_norm=2.0, rho=rho, partition=Random(), clip="ellipsoid").mechanism(
+        rounds=1
+    )
+    other = spread * np.random.default_rng(seed).standard_normal(30)
+    sent = []
+    for row in (other, -other):
+        vectors = before.vectors.copy()
+        vectors[3] = row
+        sent.append(mechanism.privatize(before.with_vectors(vectors), noise(seed)))
+    moved = sent[0].hidden.means - sent[1].hidden.means
+    leaf = sent[0].event
+    assert isinstance(leaf, GroupGaussian)
+    std = 2 * np.multiply(leaf.noise_multipliers, leaf.clip_norms)[sent[0].hidden.groups] / 5
+    length = float(np.linalg.norm(moved[0] / std))
+    assert length <= (1 + 1e-9) / mechanism.noise_multiplier
+    assert not moved[1:].any()
+    if spread == 50.0:
+        assert length == pytest.approx(1 / mechanism.noise_multiplier, rel=1e-9)
+    assert leaf.contract.clip_norm == max(2.0, *leaf.clip_norms)
+
+
 # ---------------------------------------------------------------------- what it costs
 
 

@@ -7,18 +7,18 @@ as it was fixed before the noise was drawn; a partition that looked at records c
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, field_serializer, field_validator
 
 from accountant.beside import sigma_beside
 from accountant.contract import DependsOn, Query
-from accountant.events import Composed, Event, GroupGaussian, Leaf, PureDP
+from accountant.events import ClipSet, Composed, Event, GroupGaussian, Leaf, PureDP
 from accountant.groupwise import Allocation
 from accountant.vpp import SplitCalibration, sigma_ref
 from privkit import plug
-from privkit.clip import clip_groups
+from privkit.clip import CLIPS
 from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized, Promise
 from privkit.defenses._means import class_means, contract_of_means, refuse_single_records
 from privkit.embeddings import Embeddings
@@ -44,6 +44,10 @@ class Vpp(AbstractReleaseDefense):
     clip_norm: float = Field(default=1.0, gt=0, description="R, largest l2 norm of one record's embedding")
     rho: float = Field(
         default=0.2, gt=0, le=0.5, description="share of coordinates in the informative group, at most a half"
+    )
+    clip: Literal["groupwise", "ellipsoid"] = Field(
+        default="groupwise",
+        description="what records are clipped into: a ball per group, or the ellipsoid around both, at the same noise",
     )
     partition: AbstractPartition = Field(
         default_factory=Laplace, description="who chooses the informative group, and at what cost"
@@ -81,6 +85,7 @@ class Vpp(AbstractReleaseDefense):
             noise_multiplier=self._sigma_ref(budget, promise),
             clip_norm=self.clip_norm,
             rho=self.rho,
+            clip=ClipSet[self.clip.upper()],
             partition=self.partition,
             budget=budget,
             hyperparameters=self.hyperparameters,
@@ -107,6 +112,7 @@ class GroupwiseMeans(Mechanism):
         noise_multiplier: sigma_ref, that of the equivalent single Gaussian; no unit.
         clip_norm: R.
         rho: share of coordinates in the informative group.
+        clip: the set that records are clipped into.
         partition: who chooses that group.
         budget: what one choice may cost; ``None`` for nothing.
         hyperparameters: what all of these were chosen from.
@@ -116,6 +122,7 @@ class GroupwiseMeans(Mechanism):
     noise_multiplier: float
     clip_norm: float
     rho: float
+    clip: ClipSet
     partition: AbstractPartition
     budget: Leaf | None
     hyperparameters: DependsOn
@@ -123,14 +130,10 @@ class GroupwiseMeans(Mechanism):
 
     def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Event:
         groups = self._groups(embeddings)
-        release = GroupGaussian(
-            noise_multipliers=groups.multipliers(self.noise_multiplier),
-            sizes=groups.sizes,
-            clip_norms=groups.clip_norms(self.clip_norm),
-            contract=contract_of_means(
-                embeddings, clip_norm=self.clip_norm, hyperparameters=self.hyperparameters
-            ),
-        )
+        release = self._release(groups)
+        longest = max(self.clip_norm, *release.clip_norms)
+        contract = contract_of_means(embeddings, clip_norm=longest, hyperparameters=self.hyperparameters)
+        release = replace(release, contract=contract)
         choice = self._cost(groups, known)
         if choice is None:
             return release
@@ -148,10 +151,11 @@ class GroupwiseMeans(Mechanism):
             noise=noise,
         )
         group_d = np.where(informative_d, 0, 1)
-        norms, sigmas = groups.clip_norms(self.clip_norm), groups.multipliers(self.noise_multiplier)
-        means = class_means(embeddings.with_vectors(clip_groups(embeddings.vectors, group_d, norms=norms)))
+        release = self._release(groups)
+        clipped = CLIPS[release.clip](embeddings.vectors, group_d, norms=release.clip_norms)
+        means = class_means(embeddings.with_vectors(clipped))
         refuse_single_records(means, least=self.smallest_class)
-        std_d = np.multiply(sigmas, norms)[group_d] * 2.0
+        std_d = np.multiply(release.noise_multipliers, release.clip_norms)[group_d] * 2.0
         noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
         found = overlap(embeddings.where(known.real(embeddings.labels)), informative_d)
@@ -163,6 +167,9 @@ class GroupwiseMeans(Mechanism):
 
     def _groups(self, embeddings: Embeddings) -> Allocation:
         return Allocation.of(dim=embeddings.vectors.shape[1], rho=self.rho)
+
+    def _release(self, groups: Allocation) -> GroupGaussian:
+        return groups.release(sigma_ref=self.noise_multiplier, clip_norm=self.clip_norm, clip=self.clip)
 
     def _cost(self, groups: Allocation, known: Known) -> Leaf | None:
         """Return what the next choice costs; a partition that was given a budget and states no cost is refused."""
