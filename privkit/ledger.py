@@ -8,12 +8,12 @@ the same run gives the same bytes.
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from privkit.atomic import canonical_json, sync_folder
+from privkit.atomic import canonical_json, sync_folder, write_bytes
 from privkit.errors import InputError
 from privkit.whole import whole
 
@@ -97,6 +97,45 @@ def read(path: Path, anchor: Anchor) -> list[dict[str, Any]]:
     if head != anchor.head:
         raise InputError(f"{path} does not end where run.json says; one of the two was changed.")
     return entries
+
+
+def merge(target: Path, sources: Mapping[Path, Anchor]) -> Anchor:
+    """Write the ledgers of several sites as one chain, in (round, client) order, and return where it ends.
+
+    Args:
+        target: file to write; it must not be there yet.
+        sources: each site's ledger and where it ends; clients have one number each, over all sites.
+
+    Raises:
+        InputError: a source was changed or cut, two sites hold different lines of one client and round, or the target
+            exists; nothing is written then.
+    """
+    if target.exists():
+        raise InputError(f"{target} exists; merge into a new file.")
+    found: dict[tuple[int, int], tuple[Path, dict[str, Any]]] = {}
+    for path, anchor in sources.items():
+        for entry in read(path, anchor):
+            key = _place(path, entry)
+            before, known = found.setdefault(key, (path, entry))
+            if known != entry:
+                raise InputError(
+                    f"{before} and {path} hold different lines of client {key[1]} in round {key[0]}; number the clients "
+                    "of all sites apart, or merge each ledger once."
+                )
+    data, anchor = chain((found[key][1] for key in sorted(found)), Anchor())
+    write_bytes(target, data)
+    read(target, anchor)
+    return anchor
+
+
+def _place(path: Path, entry: dict[str, Any]) -> tuple[int, int]:
+    """Return the round and client of an entry."""
+    try:
+        return whole("round", entry["round"], least=0), whole("client", entry["client"], least=0)
+    except (KeyError, InputError) as error:
+        raise InputError(
+            f"{path} holds a line without a round and a client ({error}); merge ledgers only."
+        ) from None
 
 
 def _checked(path: Path, number: int, line: bytes, previous: str) -> tuple[dict[str, Any], str]:

@@ -179,3 +179,87 @@ def test_anchor_comes_back_from_plain_values(path: Path) -> None:
     for name, bad in (("lines", -1), ("bytes", 1.5), ("lines", True), ("bytes", "7")):
         with pytest.raises(InputError, match=name):
             Anchor.from_dict({**anchor.to_dict(), name: bad})
+
+
+# ---------------------------------------------------------------------- merging
+
+SITES: list[list[dict[str, Any]]] = [
+    [{"round": t, "client": m, "event": {"event": "PureDP", "epsilon": 1.0 + t + m}} for t in range(3)]
+    for m in range(3)
+]
+
+
+def sites(folder: Path) -> dict[Path, Anchor]:
+    """Write the ledger of each site by itself."""
+    paths = [folder / f"site-{m}.jsonl" for m in range(3)]
+    return {path: ledger.append(path, lines, Anchor()) for path, lines in zip(paths, SITES, strict=True)}
+
+
+def test_merged_ledgers_are_the_chain_that_one_site_would_have_written(tmp_path: Path) -> None:
+    anchor = ledger.merge(tmp_path / "all.jsonl", sites(tmp_path))
+    ordered = sorted((entry for site in SITES for entry in site), key=lambda e: (e["round"], e["client"]))
+    assert ledger.append(tmp_path / "one.jsonl", ordered, Anchor()) == anchor
+    assert (tmp_path / "all.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
+
+
+@settings(max_examples=10)
+@given(order=st.permutations(range(3)))
+def test_the_order_of_sites_does_not_matter(order: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sources = list(sites(folder).items())
+        first = ledger.merge(folder / "one", dict(sources))
+        assert ledger.merge(folder / "two", dict(sources[i] for i in order)) == first
+
+
+def test_a_line_that_two_sites_hold_is_kept_once(tmp_path: Path) -> None:
+    sources = sites(tmp_path)
+    both = tmp_path / "both.jsonl"
+    sources[both] = ledger.append(both, [*SITES[0], SITES[1][0]], Anchor())
+    assert ledger.merge(tmp_path / "all", sources).lines == 9
+
+
+def test_two_lines_of_one_client_and_round_are_refused_by_name(tmp_path: Path) -> None:
+    sources, other = sites(tmp_path), tmp_path / "other.jsonl"
+    sources[other] = ledger.append(other, [{**SITES[2][1], "event": {"event": "NonPrivate"}}], Anchor())
+    with pytest.raises(
+        InputError, match=r"site-2\.jsonl and .*other\.jsonl hold different lines of client 2 in round 1"
+    ):
+        ledger.merge(tmp_path / "all", sources)
+    assert not (tmp_path / "all").exists()
+
+
+def test_a_flipped_byte_or_a_cut_tail_of_any_site_is_found_before_merging(tmp_path: Path) -> None:
+    sources = sites(tmp_path)
+    for path in sources:
+        sound = path.read_bytes()
+        for place in range(0, len(sound), 17):
+            path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
+            with pytest.raises(InputError, match=path.name):
+                ledger.merge(tmp_path / "all", sources)
+        path.write_bytes(sound[:-1])
+        with pytest.raises(InputError, match="was cut"):
+            ledger.merge(tmp_path / "all", sources)
+        path.write_bytes(sound)
+    assert not (tmp_path / "all").exists()
+
+
+def test_a_flipped_byte_or_a_cut_tail_of_a_merged_ledger_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    anchor = ledger.merge(path, sites(tmp_path))
+    sound = path.read_bytes()
+    for place in range(0, len(sound), 13):
+        assert refused(path, sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :], anchor)
+    assert all(refused(path, sound[:n], anchor) for n in range(0, len(sound), 41))
+    assert not refused(path, sound, anchor)
+
+
+def test_a_merged_ledger_overwrites_nothing_and_holds_releases_only(tmp_path: Path) -> None:
+    sources, target = sites(tmp_path), tmp_path / "all"
+    target.write_bytes(b"mine")
+    with pytest.raises(InputError, match="exists; merge into a new file"):
+        ledger.merge(target, sources)
+    assert target.read_bytes() == b"mine"
+    odd = tmp_path / "odd"
+    with pytest.raises(InputError, match="odd holds a line without a round and a client"):
+        ledger.merge(tmp_path / "new", {odd: ledger.append(odd, [{"round": 1}], Anchor())})
