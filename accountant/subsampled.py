@@ -15,10 +15,14 @@ from dataclasses import dataclass
 from accountant import check, gaussian, subsampled_pld, subsampled_rdp
 from accountant.bound import Bound
 from accountant.contract import Relation
+from accountant.envelope_curve import EnvelopeCurve
 from accountant.subsampled_pair import check_step, shift
 from accountant.subsampled_search import smallest_noise
+from accountant.tradeoff import AbstractCurve, GaussianCurve
 
 _COARSER = 16  # grid of the search that brackets the noise
+_POWERS = [-0.1 * tenth for tenth in range(3, 111)]  # log10 of the deltas that a ceiling is drawn from
+_EVEN = 200  # epsilons between them, where a large delta leaves few
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +172,37 @@ def sigma_from_epsilon(
         guess=_limiting_sigma(enough, sampling_rate, steps),
         enough=enough,
     )
+
+
+def curve(
+    *,
+    noise_multiplier: float,
+    sampling_rate: float,
+    steps: int,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> AbstractCurve:
+    """Return the ceiling of DP-SGD on every attack: the envelope of its (epsilon, delta) pairs.
+
+    Arguments as in :func:`epsilon`; exact without sampling.
+
+    >>> ceiling = curve(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)
+    >>> round(ceiling.tpr(0.01), 3), round(ceiling.auc, 3), round(ceiling.advantage, 3)
+    (0.029, 0.615, 0.161)
+    """
+    check_step(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
+    mu = _unsampled_mu(noise_multiplier, steps, relation)
+    if sampling_rate == 1:
+        return GaussianCurve(mu=mu)
+    composed = subsampled_pld.distributions(
+        noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps, relation=relation
+    )
+    deltas = [10.0**power for power in _POWERS if 10.0**power >= subsampled_pld.smallest_delta(steps=steps)]
+    epsilons = {max(each.epsilon(delta) for each in composed) for delta in deltas}
+    last = max((eps for eps in epsilons if eps < math.inf), default=0.0)
+    even = (last * share / _EVEN for share in range(_EVEN))
+    kept = sorted({0.0, *even, *(eps for eps in epsilons if eps < math.inf)})
+    pairs = tuple((eps, max(each.delta(eps) for each in composed)) for eps in kept)
+    return EnvelopeCurve(guarantees=pairs, mu=mu)
 
 
 def _refuse_rare(sampling_rate: float, steps: int, delta: float) -> None:

@@ -1,4 +1,5 @@
 import math
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given, settings
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from accountant import gaussian, subsampled, subsampled_pld
 from accountant.bound import Bound
 from accountant.contract import Relation
+from accountant.tradeoff import GaussianCurve
 
 REPLACE = Relation.REPLACE_SAME_LABEL
 
@@ -121,3 +123,44 @@ def test_without_sampling_the_noise_is_exact() -> None:
 def test_a_record_that_is_hardly_ever_used_needs_no_noise() -> None:
     with pytest.raises(ValueError, match="no noise is needed; give a smaller delta"):
         subsampled.sigma_from_epsilon(epsilon=1.0, delta=1e-5, sampling_rate=1e-8, steps=900)
+
+
+@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.2), (0.4, 0.02), (3.0, 0.7)])
+def test_the_ceiling_of_one_step_lies_just_above_the_best_test_of_it(sigma: float, rate: float) -> None:
+    normal = NormalDist()
+    ceiling = subsampled.curve(noise_multiplier=sigma, sampling_rate=rate, steps=1)
+    for threshold in (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0):
+        # says "member" above a threshold: the likelihood ratio grows with the outcome
+        fpr = normal.cdf(-threshold)
+        tpr = (1 - rate) * fpr + rate * normal.cdf(1 / sigma - threshold)
+        assert ceiling.tpr(fpr) >= tpr - 1e-12
+        assert ceiling.tpr(1 - tpr) >= 1 - fpr - 1e-12  # the other direction
+        assert ceiling.tpr(fpr) <= GaussianCurve(mu=1 / sigma).tpr(fpr) + 1e-12
+    variation = rate * (2 * normal.cdf(0.5 / sigma) - 1)
+    assert ceiling.advantage == pytest.approx(variation, rel=1e-3)
+
+
+def test_the_ceiling_of_many_steps_nears_the_central_limit() -> None:
+    sigma, rate, steps = 2.0, 0.003, 300_000
+    limit = GaussianCurve(mu=rate * math.sqrt(steps * math.expm1(1 / sigma**2)))
+    ceiling = subsampled.curve(noise_multiplier=sigma, sampling_rate=rate, steps=steps)
+    for fpr in (1e-3, 0.01, 0.1, 0.5, 0.9):
+        assert ceiling.tpr(fpr) == pytest.approx(limit.tpr(fpr), rel=0.01)
+    assert ceiling.auc == pytest.approx(limit.auc, rel=2e-3)
+
+
+def test_the_ceiling_without_sampling_is_the_gaussian_curve() -> None:
+    ceiling = subsampled.curve(noise_multiplier=2.0, sampling_rate=1.0, steps=9, relation=REPLACE)
+    assert ceiling == GaussianCurve(mu=3.0)
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 0.1, 1e5])
+@pytest.mark.parametrize("rate", [1e-300, 1e-4, 0.9])
+@pytest.mark.parametrize("steps", [1, 10**6])
+def test_the_ceiling_of_extremes_is_one(sigma: float, rate: float, steps: int) -> None:
+    ceiling = subsampled.curve(noise_multiplier=sigma, sampling_rate=rate, steps=steps)
+    rates = [ceiling.tpr(fpr) for fpr in (0.0, 1e-9, 1e-3, 0.5, 1.0)]
+    assert rates == sorted(rates)
+    assert rates[-1] == 1.0
+    assert 0.5 <= ceiling.auc <= 1.0
+    assert 0.0 <= ceiling.advantage <= 1.0
