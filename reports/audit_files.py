@@ -134,20 +134,27 @@ def tally(findings: Findings) -> str:
 
 def notes(findings: Findings) -> list[str]:
     """Return what a reader must know to read the numbers."""
-    scopes = {
-        f"ε is for {c.unit} ({c.relation}), over {c.releases} releases: "
-        f"{'exact' if c.bound is Bound.EXACT else f'an upper bound ({c.method})'}."
-        for cell in findings.cells
-        if cell.promised is not None and math.isfinite(cell.promised.claim.epsilon)
-        for c in [cell.promised.claim]
-    }
     empty = [f"{c.name}, {t.attack}: {t.reason}." for c in findings.cells for t in c.taken if t.reason]
     return [
-        *sorted(scopes),
+        *_scopes(findings),
         *_READING,
         *(["No number: " + " ".join(empty)] if empty else []),
         *(["Failed: " + " ".join(findings.failed)] if findings.failed else []),
     ]
+
+
+def _scopes(findings: Findings) -> list[str]:
+    """Return what every epsilon is about and how it was computed; cells are named where they differ."""
+    found: dict[str, list[str]] = {}
+    for cell in findings.cells:
+        if cell.promised is not None and math.isfinite(cell.promised.claim.epsilon):
+            c = cell.promised.claim
+            bound = "exact" if c.bound is Bound.EXACT else f"an upper bound ({c.method})"
+            text = f"is for {c.unit} ({c.relation}), over {c.releases} mechanisms run: {bound}."
+            found.setdefault(text, []).append(cell.name)
+    if len(found) < 2:
+        return [f"ε {text}" for text in found]
+    return [f"ε of {', '.join(cells)} {text}" for text, cells in found.items()]
 
 
 _READING = (

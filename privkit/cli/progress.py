@@ -11,7 +11,7 @@ Progress = Callable[[str, int, int], None]
 def bars() -> Iterator[Progress]:
     """Yield a function that shows how much of a named stage is done."""
     if not sys.stderr.isatty():
-        yield _line
+        yield _Lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -30,6 +30,16 @@ def bars() -> Iterator[Progress]:
         yield progress
 
 
-def _line(stage: str, done: int, total: int) -> None:
-    if done in (0, total):
-        print(f"{stage}: {'done' if done == total else f'{total} steps'}", file=sys.stderr)  # noqa: T201
+class _Lines:
+    """One line when a stage begins and one when it ends, however often either is said."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, str] | None = None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if done not in (0, total):
+            return
+        said = stage, "done" if done == total else f"{total} steps"
+        if said != self._last:
+            print(": ".join(said), file=sys.stderr)  # noqa: T201
+        self._last = said
