@@ -5,7 +5,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import pytest
+from mpmath import mp
 
 from accountant import gaussian, zcdp
 from accountant.selfcheck import case as accounting
@@ -163,6 +165,7 @@ def test_orders_are_read_as_the_authors_of_vpdr_search_them() -> None:
         ("mahalanobis_factor", {"points": {"D1": {}}, "K": 2}),
         ("score_pair", {"classes": {"0": "2x(1)"}, "zeta": 1.0, "replaced": "nothing"}),
         ("must_raise", {"colour": "nan"}),
+        ("must_raise", {"sigma": "a little"}),
         ("tpr", {"mechanism": "laplace", "eps0": 1.0, "fpr": 0.1}),
     ],
 )
@@ -193,6 +196,8 @@ def test_a_noise_that_is_none_is_refused_everywhere(value: Any) -> None:
         {"fpr": 2.0},
         {"rho": "nan"},
         {"k": 9, "d": 8},
+        {"order": 1},
+        {"mechanism": "gaussian", "sigma": "nan", "T": 1, "delta": 1e-5},
     ],
 )
 def test_other_numbers_that_are_none_are_refused_too(params: dict[str, Any]) -> None:
@@ -309,6 +314,24 @@ def test_the_attained_ratio_of_two_coordinates_is_a_plain_probability() -> None:
     assert attained_log_ratio(dim=2, k=1, shift=shift) == pytest.approx(
         math.log((1 - wrong) / wrong), rel=1e-11
     )
+
+
+def test_the_attained_ratio_of_many_coordinates_agrees_with_30_digits() -> None:
+    d, k, shift = 64, 7, 1 / 500
+
+    def chance(inside: float, outside: float) -> Any:
+        def survival(y):
+            return mp.exp(-y) / 2 if y >= 0 else 1 - mp.exp(y) / 2
+
+        def smallest(y):
+            density = mp.exp(-abs(y - inside)) / 2
+            return k * density * survival(y - inside) ** (k - 1) * survival(outside - y) ** (d - k)
+
+        return mpmath.quad(smallest, [-40, -6, -2, 0, shift, 0.5, 1, 2, 3, 4, 6, 9, 14, 40])
+
+    with mp.workdps(30):
+        want = mp.log(chance(shift, 0) / chance(0, shift))
+    assert attained_log_ratio(dim=d, k=k, shift=shift) == pytest.approx(float(want), rel=1e-11)
 
 
 @pytest.mark.parametrize(

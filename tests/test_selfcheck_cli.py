@@ -43,7 +43,7 @@ def plain(value: str = "0.36787944117144232160", **changed: Any) -> dict[str, An
 
 def test_the_shipped_cases_pass() -> None:
     found = run("--no-peers")
-    assert found.exit_code == 0
+    assert found.exit_code == 0, found.output
     assert found.output.splitlines()[-1] == "96 run, 96 passed, 0 failed, 0 not run"
     assert "other libraries" not in found.output
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from accountant import bounded_range, gaussian, joint, laplace, rdp, selection, subsampled, zcdp
 from accountant.events import Gaussian, PureDP
-from accountant.selfcheck.numbers import number
+from accountant.selfcheck.numbers import NotANumberError, number
 from accountant.selfcheck.privacy import NotUnderstoodError
 from accountant.selfcheck.registry import canonical
 from accountant.tradeoff import ApproximateCurve, GaussianCurve
@@ -56,6 +56,10 @@ def _laplace(*, eps0: float = 0.1, T: float = 1.0, delta: float = 1e-5) -> Any:
     return laplace.epsilon(delta=delta, eps0=eps0, rounds=_count(T))
 
 
+def _order(*, alphas: float = 2.0, mu: float = 1.0, delta: float = 1e-5) -> Any:
+    return rdp.epsilon_classic(mu=mu, delta=delta, orders=(alphas,))
+
+
 def _range(*, eta: float = 1.0) -> Any:
     return bounded_range.rho(eta=eta), bounded_range.mu(eta=eta)
 
@@ -88,6 +92,7 @@ _ENTRANCES: tuple[Callable[..., Any], ...] = (
     _pure,
     _pure_event,
     _laplace,
+    _order,
     _range,
     _concentrated,
     _top_k,
@@ -104,7 +109,10 @@ def let_through(given: Mapping[str, Any]) -> list[str]:
     Raises:
         NotUnderstoodError: no entrance has these parameters.
     """
-    numbers = {name: number(value) for name, value in canonical(given).items()}
+    try:
+        numbers = {name: number(value) for name, value in canonical(given).items() if name != "mechanism"}
+    except NotANumberError as error:
+        raise NotUnderstoodError(str(error)) from None
     asked = [
         entrance for entrance in _ENTRANCES if numbers.keys() <= inspect.signature(entrance).parameters.keys()
     ]
@@ -122,4 +130,4 @@ def let_through(given: Mapping[str, Any]) -> list[str]:
 
 def _count(value: float) -> Any:
     """Return a whole number as an integer; anything else as it is, to be refused where it is used."""
-    return int(value) if value == value and abs(value) != float("inf") and value == int(value) else value
+    return int(value) if value.is_integer() else value

@@ -20,6 +20,7 @@ _CONVERT: dict[Any, Callable[[Any], Any]] = {float: number, int: whole, str: str
 _ALIASES = {
     "eps": "epsilon",
     "alpha": "fpr",
+    "order": "alphas",
     "orders": "alphas",
     "rounds": "T",
     "steps": "T",
