@@ -108,6 +108,13 @@ def test_an_unknown_tolerance_is_not_run(words: str) -> None:
     assert judge(made("rho", {"eta": 1.0}, tolerance=words)).status is Status.NOT_RUN
 
 
+@pytest.mark.parametrize("value", [None, True, "a lot", {"low": 1}])
+def test_a_value_that_is_no_number_is_not_run(value: Any) -> None:
+    plain = {"case": "one", "kind": "rho", "params": {"eta": 1.0}, "value": value, "tolerance": "exact"}
+    found = judge(accounting.from_plain(plain, where="it"))
+    assert (found.status, "not understood" in found.reason) == (Status.NOT_RUN, True)
+
+
 def test_the_safe_side_is_decided_beyond_float64() -> None:
     at_least = Tolerance(relative=1e-8, at_least=True)
     assert at_least.agrees(2.0, "1.99999999999999999999")
@@ -442,7 +449,7 @@ def test_audit_cases_with_other_numbers_pass(plain: dict[str, Any]) -> None:
         '{"cases": 3}',
         "[3]",
         '[{"case": "a"}]',
-        '[{"case": "a", "kind": "rho", "params": {}, "value": null, "tolerance": "exact"}]',
+        '[{"case": "a", "kind": "rho", "params": {}, "tolerance": "exact"}]',
         '[{"id": "a", "inputs": {}, "expected": {}}]',
         '[{"id": "a", "inputs": {}, "expected": [], "tol": 1}]',
     ],

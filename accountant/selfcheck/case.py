@@ -59,13 +59,14 @@ def from_plain(plain: Any, *, where: str) -> Case:
         raise BadCasesError(
             f"{where} is no reference case; it needs the texts case, kind and the object params."
         )
-    for key in ("value", "tolerance"):
-        if not isinstance(plain.get(key), str | int | float) or isinstance(plain[key], bool):
-            raise BadCasesError(f"{where} ({plain['case']!r}) has no {key}; give a number or a text.")
+    missing = [key for key in ("value", "tolerance") if key not in plain]
+    if missing:
+        raise BadCasesError(f"{where} ({plain['case']!r}) has no {missing[0]}; give a number or a text.")
+    value = plain["value"]
     return Case(
         name=plain["case"],
         kind=plain["kind"],
         params=plain["params"],
-        value=str(plain["value"]),
+        value=" -> ".join(map(str, value)) if isinstance(value, list) else str(value),
         tolerance=str(plain["tolerance"]),
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accountant.selfcheck.case import BadCasesError
+from accountant.selfcheck.tolerance import Tolerance, UnknownToleranceError, parse
 
 SHIPPED = Path(__file__).parent / "cases" / "audit.json"
 
@@ -19,14 +20,12 @@ class AuditCase:
         inputs: what is given.
         expected: what comes out, by name; ``rows`` for a table.
         tolerance: largest difference.
-        relative: whether that is relative to the expected value.
     """
 
     name: str
     inputs: Mapping[str, Any]
     expected: Mapping[str, Any]
-    tolerance: float
-    relative: bool
+    tolerance: Tolerance
 
 
 def from_plain(plain: Any, *, where: str) -> AuditCase:
@@ -40,13 +39,14 @@ def from_plain(plain: Any, *, where: str) -> AuditCase:
         raise BadCasesError(
             f"{where} is no reference case; it needs the text id and the objects inputs and expected."
         )
-    tolerance = plain.get("tol")
-    if not isinstance(tolerance, int | float) or isinstance(tolerance, bool) or not tolerance >= 0:
-        raise BadCasesError(f"{where} ({plain['id']!r}) has no tol; give the largest difference as a number.")
+    try:
+        tolerance = parse(str(plain["tol"]))
+    except (KeyError, UnknownToleranceError):
+        raise BadCasesError(
+            f"{where} ({plain['id']!r}) has no tol; give the largest difference as a number."
+        ) from None
+    if "relative" in str(plain.get("note", "")):
+        tolerance = Tolerance(relative=tolerance.absolute or tolerance.relative)
     return AuditCase(
-        name=plain["id"],
-        inputs=plain["inputs"],
-        expected=plain["expected"],
-        tolerance=float(tolerance),
-        relative="relative" in str(plain.get("note", "")),
+        name=plain["id"], inputs=plain["inputs"], expected=plain["expected"], tolerance=tolerance
     )

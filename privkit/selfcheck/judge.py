@@ -103,7 +103,7 @@ def _agrees(found: Any, expected: Any, case: AuditCase) -> bool:
 
 
 def _allowed(expected: float | int, case: AuditCase) -> float:
-    return case.tolerance * abs(expected) if case.relative else case.tolerance
+    return max(case.tolerance.relative * abs(expected), case.tolerance.absolute)
 
 
 def _is_number(value: Any) -> TypeGuard[float | int]:

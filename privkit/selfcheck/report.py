@@ -59,7 +59,7 @@ def _table(rows: Iterable[Row], *, verbose: bool) -> Iterator[str]:
     for index, row in enumerate(rows):
         if index == 0:
             yield "other libraries on the same cases; they decide nothing"
-            yield f"  {'':27}{'answered':>9}{'unsafe':>8}  worst error"
+            yield f"  {'':27}{'answered':>9}{'unsafe':>8}  worst relative error"
         worst = "-" if row.worst is None else f"{row.worst:.1e} on {row.worst_case}"
         yield f"  {row.peer:27}{f'{row.answered}/{row.asked}':>9}{len(row.unsafe):>8}  {worst}"
         if row.unsafe and not verbose:
