@@ -24,7 +24,7 @@ from accountant import check, gaussian
 from accountant.bracket import safe_root
 from accountant.gaussian_array import log_delta_from_mu
 
-_MOST_ROUNDS = 2000  # about ten seconds
+_MOST_ROUNDS = 2000  # a few seconds
 _PANELS = 200_000
 _SAFETY = 1e-10  # relative; above the error of the quadrature
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
