@@ -44,6 +44,16 @@ def test_without_sampling_it_is_just_above_the_exact_value(
     assert want <= found <= want * (1 + 2e-4)  # the rounding of a million steps is 2e-10 of delta
 
 
+@settings(deadline=None, max_examples=25)
+@given(st.floats(-3.0, 1.3), st.floats(0.0, 6.0), st.floats(-11.0, -0.5))
+def test_rounding_never_promises_too_much(log_mu: float, log_steps: float, log_delta: float) -> None:
+    mu, steps, delta = 10**log_mu, int(10**log_steps), 10**log_delta
+    found = subsampled_pld.epsilon(
+        noise_multiplier=math.sqrt(steps) / mu, sampling_rate=1.0, steps=steps, delta=delta
+    )
+    assert found >= gaussian.epsilon_from_mu(mu=mu, delta=delta) * (1 - 1e-13)
+
+
 @settings(deadline=None, max_examples=8)
 @given(st.floats(0.3, 5.0), st.floats(1e-4, 0.999), st.floats(0.0, 3.0))
 def test_one_step_is_just_above_the_mass_that_exceeds(sigma: float, rate: float, epsilon: float) -> None:
