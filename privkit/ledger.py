@@ -119,8 +119,8 @@ def merge(target: Path, sources: Mapping[Path, Anchor]) -> Anchor:
             before, known = found.setdefault(key, (path, entry))
             if known != entry:
                 raise InputError(
-                    f"{before} and {path} hold different lines of client {key[1]} in round {key[0]}; number the clients "
-                    "of all sites apart, or merge each ledger once."
+                    f"{before} and {path} hold different lines of client {key[1]} in round {key[0]}; number the "
+                    "clients of all sites apart, or merge each ledger once."
                 )
     data, anchor = chain((found[key][1] for key in sorted(found)), Anchor())
     write_bytes(target, data)

@@ -3,7 +3,19 @@
 import typer
 
 from privkit import __version__
-from privkit.cli import audit, calibrate, cite, doctor, explain, report, selfcheck, table, train, verify_claim
+from privkit.cli import (
+    audit,
+    calibrate,
+    cite,
+    doctor,
+    explain,
+    report,
+    selfcheck,
+    spend,
+    table,
+    train,
+    verify_claim,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -18,6 +30,7 @@ app.command("report")(report.report)
 app.command("table")(table.table)
 app.command("cite")(cite.cite)
 app.add_typer(calibrate.app, name="calibrate")
+app.command("spend")(spend.spend)
 app.command("verify-claim")(verify_claim.verify_claim)
 app.command("explain")(explain.explain)
 app.command("selfcheck")(selfcheck.selfcheck)
