@@ -152,7 +152,7 @@ class Pld(AbstractAccountant):
         from accountant import subsampled_pld
 
         try:
-            return subsampled_pld.epsilon(
+            found = subsampled_pld.epsilon(
                 noise_multiplier=leaf.noise_multiplier,
                 sampling_rate=leaf.sampling_rate,
                 steps=steps[leaf],
@@ -160,6 +160,9 @@ class Pld(AbstractAccountant):
             )
         except ValueError as error:
             raise CannotPriceError(str(error)) from None
+        if math.isinf(found):
+            raise CannotPriceError("the losses are beyond the grid of PLD; use the Renyi accountant.")
+        return found
 
 
 ACCOUNTANTS: tuple[AbstractAccountant, ...] = (Exact(), Joint(), Sequential(), AsGaussian(), Renyi(), Pld())

@@ -30,6 +30,7 @@ from accountant.sequential import total_epsilon
 _SAFETY = 1e-12  # relative; above the rounding error of the sum
 _SLACK = 1e-6  # relative; the ends of a bracket lie this far beyond what theory says
 _NEGLIGIBLE = -80.0  # an outcome this far below the largest, in ln, is beyond the last digit
+_RARE = -50.0  # all outcomes this far below delta, in ln, are beyond the last digit together
 
 
 def log_delta(*, epsilon: float, mu: float, pure: Mapping[float, int]) -> float:
@@ -49,7 +50,7 @@ def log_delta(*, epsilon: float, mu: float, pure: Mapping[float, int]) -> float:
     """
     check.finite(epsilon=epsilon)
     check.non_negative(mu=mu)
-    return _log_delta(epsilon, mu, losses(pure))
+    return log_delta_of(losses(pure), epsilon=epsilon, mu=mu)
 
 
 def delta(*, epsilon: float, mu: float, pure: Mapping[float, int]) -> float:
@@ -81,11 +82,12 @@ def epsilon(*, delta: float, mu: float, pure: Mapping[float, int]) -> float:
     check.open_unit(delta=delta)
     if not pure:
         return gaussian.epsilon_from_mu(mu=mu, delta=delta) if mu > 0 else 0.0
-    outcomes, target = losses(pure), math.log(delta)
+    target = math.log(delta)
+    outcomes = losses(pure, rarest=target + _RARE)
     alone = gaussian.epsilon_from_mu(mu=mu, delta=delta) if mu > 0 else 0.0
     as_gaussian = gaussian.epsilon_from_mu(mu=math.hypot(mu, gaussian_equivalent(pure)), delta=delta)
     root = safe_root(
-        lambda eps: _log_delta(eps, mu, outcomes) - target,
+        lambda eps: log_delta_of(outcomes, epsilon=eps, mu=mu) - target,
         safe=min(alone + total, as_gaussian) * (1 + _SLACK),
         unsafe=alone * (1 - _SLACK),
     )
@@ -111,14 +113,15 @@ def mu_from_epsilon(*, epsilon: float, delta: float, pure: Mapping[float, int]) 
     alone = gaussian.mu_from_epsilon(epsilon=epsilon, delta=delta)
     if not pure:
         return alone
-    outcomes, target = losses(pure), math.log(delta)
-    if _log_delta(epsilon, 0.0, outcomes) >= target:
+    target = math.log(delta)
+    outcomes = losses(pure, rarest=target + _RARE)
+    if log_delta_of(outcomes, epsilon=epsilon, mu=0.0) >= target:
         raise ValueError(
             f"epsilon={epsilon}, delta={delta} leave nothing for the Gaussian part: the pure part alone "
             "spends it; raise epsilon or lower the pure share."
         )
     root = safe_root(
-        lambda mu: _log_delta(epsilon, mu, outcomes) - target,
+        lambda mu: log_delta_of(outcomes, epsilon=epsilon, mu=mu) - target,
         safe=_safe_mu(epsilon, alone, outcomes, target, pure),
         unsafe=alone * (1 + _SLACK),
     )
@@ -162,12 +165,13 @@ def _safe_mu(
     # As a Gaussian, the pure part takes its share of mu^2; where that leaves nothing, search downwards.
     left = alone * alone - gaussian_equivalent(pure) ** 2
     mu = math.sqrt(left) * (1 - _SLACK) if left > 0 else alone / 2
-    while _log_delta(epsilon, mu, outcomes) > target:
+    while log_delta_of(outcomes, epsilon=epsilon, mu=mu) > target:
         mu /= 2
     return mu
 
 
-def _log_delta(epsilon: float, mu: float, outcomes: Losses) -> float:
+def log_delta_of(outcomes: Losses, *, epsilon: float, mu: float) -> float:
+    """Return ln delta of outcomes next to mu-GDP, any finite epsilon and mu at least 0."""
     left = epsilon - outcomes.loss
     if mu == 0:
         exceeded = left < 0

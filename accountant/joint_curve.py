@@ -14,6 +14,7 @@ from accountant.response import Losses, TooManyAtomsError, losses
 from accountant.tradeoff import AbstractCurve, GaussianCurve
 
 _TIE = 1e-12  # sums of the same losses in another order agree to this
+_RAREST = -80.0  # ln; what is rarer counts as certain loss, and adds less than e^-60 to a rate
 _REACH = 40.0  # beyond this many standard deviations Phi is 0 or 1
 
 
@@ -61,7 +62,7 @@ class JointCurve(AbstractCurve):
     def auc(self) -> float:
         """Return the probability that a member's loss exceeds a non-member's, ties counted half."""
         try:
-            doubled = losses({eps: 2 * times for eps, times in self.pure})
+            doubled = losses({eps: 2 * times for eps, times in self.pure}, rarest=_RAREST)
         except TooManyAtomsError:
             return self._as_gaussian.auc
         mass = np.exp(doubled.log_mass)
@@ -76,13 +77,13 @@ class JointCurve(AbstractCurve):
     def advantage(self) -> float:
         """Return delta at epsilon 0."""
         try:
-            return joint.delta(epsilon=0.0, mu=self.mu, pure=dict(self.pure))
+            return math.exp(joint.log_delta_of(self._outcomes, epsilon=0.0, mu=self.mu))
         except TooManyAtomsError:
             return self._as_gaussian.advantage
 
     @cached_property
     def _outcomes(self) -> Losses:
-        return losses(dict(self.pure))
+        return losses(dict(self.pure), rarest=_RAREST)
 
     @cached_property
     def _as_gaussian(self) -> GaussianCurve:

@@ -9,9 +9,8 @@ from jaxtyping import Float
 
 from accountant.sequential import total_epsilon
 
-_ATOMS = 4_000_000  # about 100 MB of work space
-_WINDOW = 19.6  # in sqrt(times): Hoeffding leaves a mass below 2 exp(-2 * 19.6^2) outside
-_LOG_DROPPED = -760.0  # ln of that mass, and of the rarest outcome kept; exp of it is no float above 0
+_ATOMS = 1_000_000  # about a second of work on their sum
+_RAREST = -760.0  # ln of the rarest outcome kept; exp of it is no float above 0
 
 
 class TooManyAtomsError(ValueError):
@@ -33,38 +32,62 @@ class Losses:
     log_certain: float
 
 
-def losses(pure: Mapping[float, int]) -> Losses:
+def losses(pure: Mapping[float, int], *, rarest: float = _RAREST) -> Losses:
     """Return the privacy loss of randomised responses run side by side.
 
     Args:
         pure: ``{eps_0: times}``; empty for nothing at all, which has the loss 0.
+        rarest: ln of the mass below which an outcome counts as certain loss, below 0.
 
     Raises:
-        TooManyAtomsError: the distinct ``eps_0`` make more than four million outcomes.
+        TooManyAtomsError: the distinct ``eps_0`` make more than a million outcomes.
     """
     loss, log_mass, log_certain = np.zeros(1), np.zeros(1), -math.inf
     total_epsilon(pure)  # refuses what is no epsilon or no count
     for epsilon, times in pure.items():
-        if loss.size * min(times + 1.0, 2 * _WINDOW * math.sqrt(times)) > _ATOMS:
-            raise TooManyAtomsError(
-                f"the {len(pure)} distinct pure epsilons make more than {_ATOMS:,} outcomes; "
-                "round them up to fewer distinct values."
-            )
-        part = _binomial(epsilon, int(times))
-        loss = np.add.outer(loss, part.loss).ravel()
-        log_mass = np.add.outer(log_mass, part.log_mass).ravel()
-        log_certain = np.logaddexp(log_certain, part.log_certain)
-        if log_mass.min() < _LOG_DROPPED:
-            kept = log_mass >= _LOG_DROPPED
-            log_certain = np.logaddexp(log_certain, _LOG_DROPPED + math.log(kept.size))
-            loss, log_mass = loss[kept], log_mass[kept]
-    return Losses(loss=loss, log_mass=log_mass, log_certain=float(log_certain))
+        _refuse_many(min(times + 1.0, 2 * _width(int(times), rarest)), pure)
+        part = _common(_binomial(epsilon, int(times), rarest), rarest)
+        _refuse_many(float(loss.size) * part.loss.size, pure)
+        both = Losses(
+            loss=np.add.outer(loss, part.loss).ravel(),
+            log_mass=np.add.outer(log_mass, part.log_mass).ravel(),
+            log_certain=float(np.logaddexp(log_certain, part.log_certain)),
+        )
+        both = _common(both, rarest)
+        loss, log_mass, log_certain = both.loss, both.log_mass, both.log_certain
+    return Losses(loss=loss, log_mass=log_mass, log_certain=log_certain)
 
 
-def _binomial(epsilon: float, times: int) -> Losses:
+def _refuse_many(outcomes: float, pure: Mapping[float, int]) -> None:
+    if outcomes > _ATOMS:
+        raise TooManyAtomsError(
+            f"the {len(pure)} distinct pure epsilons make more than {_ATOMS:,} outcomes; "
+            "round them up to fewer distinct values."
+        )
+
+
+def _common(found: Losses, rarest: float) -> Losses:
+    """Return the outcomes that are not too rare; the others count as certain loss."""
+    if found.log_mass.min() >= rarest:
+        return found
+    kept = found.log_mass >= rarest
+    dropped = rarest + math.log(kept.size)
+    return Losses(
+        loss=found.loss[kept],
+        log_mass=found.log_mass[kept],
+        log_certain=float(np.logaddexp(found.log_certain, dropped)),
+    )
+
+
+def _width(times: int, rarest: float) -> float:
+    """Return how far from the mean so many responses stray but for a mass of ``rarest`` (Hoeffding)."""
+    return math.sqrt(times * (1 - rarest) / 2)
+
+
+def _binomial(epsilon: float, times: int, rarest: float) -> Losses:
     truthful = 1 / (1 + math.exp(-epsilon))
     mode = min(int((times + 1) * truthful), times)
-    width = math.ceil(_WINDOW * math.sqrt(times))
+    width = math.ceil(_width(times, rarest))
     low, high = max(0, mode - width - 1), min(times, mode + width + 1)
     hits = np.arange(low, high + 1, dtype=np.float64)
     # Sums of log ratios outwards from the mode keep the digits that log-factorials would lose.
@@ -78,5 +101,5 @@ def _binomial(epsilon: float, times: int) -> Losses:
     return Losses(
         loss=(2 * hits - times) * epsilon,
         log_mass=log_mass,
-        log_certain=-math.inf if complete else _LOG_DROPPED,
+        log_certain=-math.inf if complete else rarest,
     )

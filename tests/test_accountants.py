@@ -313,6 +313,13 @@ HEAVY: dict[str, Event] = {
     "two kinds of many responses": composed(
         PureDP(epsilon=0.01), PureDP(epsilon=0.0137), Gaussian(noise_multiplier=50.0), rounds=1900
     ),
+    "three kinds of responses": composed(
+        PureDP(epsilon=0.003),
+        PureDP(epsilon=0.0137),
+        PureDP(epsilon=0.02),
+        GaussianTopK(k=3, dim=9, score_bound=1.0, scale=20.0),
+        rounds=95,
+    ),
     "a million rounds of everything": composed(
         Gaussian(noise_multiplier=5e3),
         GroupGaussian(noise_multipliers=(4e3, 9e3)),
@@ -371,6 +378,23 @@ def test_large_accounts_are_priced_fast_and_in_little_memory() -> None:
         assert 0 < epsilon < INF, name
         assert seconds < 6, name  # at most 1 s on an idle machine
         assert memory < 500e6, name
+
+
+def test_pld_that_cannot_tell_is_left_out() -> None:
+    contract = Contract(relation=Relation.ADD_REMOVE)
+    step = SubsampledGaussian(noise_multiplier=0.01, sampling_rate=0.01, contract=contract)
+    found = answers(Repeated(event=step, count=5), delta=1e-5)
+    assert all(answer.epsilon < INF for answer in found)
+    assert "PLD" not in {answer.method for answer in found}
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-5, 0.5])
+def test_outcomes_too_rare_for_delta_change_no_digit(delta: float) -> None:
+    pure = {0.02: 900, 1.5: 12}
+    found = joint.epsilon(delta=delta, mu=0.3, pure=pure)
+    log_delta = joint.log_delta(epsilon=found, mu=0.3, pure=pure)  # with all outcomes that a float can hold
+    assert log_delta == pytest.approx(math.log(delta), rel=1e-10, abs=1e-10)
+    assert log_delta <= math.log(delta) + 1e-13
 
 
 def test_merging_counts_each_distinct_leaf_once() -> None:
