@@ -110,6 +110,8 @@ def restated(event: Event, relation: Relation) -> Event:
 @singledispatch
 def _moved(leaf: Leaf, relation: Relation) -> Leaf:
     """Return a leaf with its numbers changed from the relation of its contract to another one."""
+    if leaf.contract.query is Query.BOUNDED_SCORES:
+        return leaf  # the whole range was paid for
     raise ValueError(
         f"{type(leaf).__name__} was stated for {leaf.contract.relation.value!r} only, and nothing is known of it under "
         f"{relation.value!r}; state its cost there."

@@ -87,6 +87,7 @@ def test_there_and_back_is_the_same_release(query: Query, relation: Relation) ->
             made(query),
             GroupGaussian(noise_multipliers=(2.0, 3.0), contract=Contract(query=query)),
             LaplaceTopK(k=1, dim=3, score_bound=1.0, scale=9.0),
+            PureDP(epsilon=0.1, contract=Contract(query=Query.BOUNDED_SCORES)),
             NonPrivate(),
         )
     )
@@ -97,7 +98,7 @@ def test_there_and_back_is_the_same_release(query: Query, relation: Relation) ->
             assert leaf.noise_multiplier == pytest.approx(before.noise_multiplier, rel=1e-15)
         if isinstance(leaf, GroupGaussian) and isinstance(before, GroupGaussian):
             assert leaf.noise_multipliers == pytest.approx(before.noise_multipliers, rel=1e-15)
-        if isinstance(leaf, LaplaceTopK | NonPrivate):
+        if isinstance(leaf, LaplaceTopK | PureDP | NonPrivate):
             assert leaf == before
 
 
