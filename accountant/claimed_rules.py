@@ -202,7 +202,9 @@ class Recipe:
         if self.split is None:
             return None
         rounds = 1 if self.per_round else self.rounds
-        return PureDP(epsilon=self.split * self.epsilon / rounds)
+        return PureDP(
+            epsilon=self.split * self.epsilon / rounds, contract=Contract(query=Query.BOUNDED_SCORES)
+        )
 
     @property
     def event(self) -> Event:
