@@ -144,23 +144,25 @@ class Budget:
         if not self.affords(spent, following):
             raise BudgetExceededError(self.refusal(who, spent=spent, following=following))
 
-    def claim(self, event: Event) -> Claim:
+    def stands_for(self, event: Event) -> bool:
+        """Return whether the budget is what releases promise: chosen from earlier outputs, they were held by it."""
+        return self.adaptive and _chosen(event) and self._holds(event)
+
+    def claim(self, event: Event, *, delta: float) -> Claim:
         """Return what releases under this budget promise.
 
-        An adaptive budget promises itself, whatever was spent when it stopped, and answers assumption A6: what was
-        chosen from earlier outputs went through the filter.
+        Releases that were chosen from earlier outputs promise the budget itself, whatever was spent when it stopped,
+        and assumption A6 is answered: the choice went through the filter. Others promise what they cost.
 
-        Raises:
-            BudgetExceededError: the releases cost more than the budget, which was not kept then.
+        Args:
+            event: everything one client released.
+            delta: that epsilon is stated for, in (0, 1); it need not be the budget's.
         """
-        if not self._holds(event):
-            raise BudgetExceededError(
-                f"the releases cost epsilon {self.spent(event):.6g}, above the budget of {self}."
-            )
-        if not self.adaptive:
-            return claim(event, delta=self.delta)
-        found = claim(_answered(event), delta=self.delta)
-        return replace(found, epsilon=self.epsilon, method=self.method, bound=Bound.UPPER)
+        if not self.stands_for(event):
+            return claim(event, delta=delta)
+        epsilon = gaussian.epsilon_from_mu(mu=self.mu, delta=delta)
+        found = claim(_answered(event), delta=delta)
+        return replace(found, epsilon=epsilon, method=self.method, bound=Bound.UPPER)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the budget as plain values; ``Budget(**plain)`` reads them back."""
@@ -193,7 +195,7 @@ class Budget:
                 "approximate differential privacy has no place in an adaptive budget: no filter is known to hold its "
                 "delta; release with Gaussian noise, or fix everything beforehand and set adaptive to false."
             )
-        if not self.adaptive and any(c.hyperparameters is DependsOn.PAST_OUTPUTS for c in contracts):
+        if not self.adaptive and _chosen(event):
             raise ValueError(
                 "a release was chosen from earlier outputs (hyperparameters: past private outputs), and a budget "
                 "for what is fixed beforehand does not hold it; set adaptive to true."
@@ -228,6 +230,10 @@ def _largest(holds: Callable[[int], bool], *, most: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+def _chosen(event: Event) -> bool:
+    return any(leaf.contract.hyperparameters is DependsOn.PAST_OUTPUTS for leaf in counted(event))
 
 
 def _answered(event: Event) -> Event:

@@ -14,9 +14,11 @@ from typer.testing import CliRunner
 
 from accountant.accountants import smallest
 from accountant.budget import Budget, BudgetExceededError
+from accountant.claims import claim
 from accountant.events import Composed, Gaussian, Repeated
 from accountant.gaussian import epsilon_from_mu
 from privkit.audit.cells import cells
+from privkit.audit.promised import promised, worst_event
 from privkit.cli import main
 from privkit.cli.app import app
 from privkit.config import RunConfig, Study, load, merged
@@ -420,3 +422,17 @@ def test_audit_report_and_table_work_on_what_stopped(copy: Path) -> None:
     spent = Repeated(event=Run(copy / RUNS[0]).transcript().releases[0].event, count=2)
     assert capped["epsilon"] == pytest.approx(smallest(spent, delta=1e-5).epsilon)
     assert (capped["epsilon_stated"], capped["releases"]) == (8.0, 2)
+
+
+def test_noise_chosen_from_outputs_is_covered_by_the_filter_that_held_it(tmp_path: Path) -> None:
+    frozen = {"model": {"adapter": None}, "defense": {**DEFENSE, "hyperparameters": "past private outputs"}}
+    capped = single(tmp_path, **frozen, budget={"epsilon": 6.0, "adaptive": True})
+    (path,) = train(capped, tmp_path / "run", device="cpu")
+    (cell,) = cells([Run(path)])
+    transcript = Run(path).transcript()
+    event = worst_event([transcript], delta=1e-5)
+    assert event is not None
+    found = promised(cell, event, [transcript]).claim
+    assert (found.covered, found.method) == (True, "Gaussian filter")
+    assert found.epsilon == pytest.approx(6.0, rel=1e-9)  # not the 5.3 that two rounds cost
+    assert not claim(event, delta=1e-5).covered

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from accountant.budget import Budget
 from accountant.claims import Claim, claim, under_relations
 from accountant.events import Event
 from privkit.audit.cells import Cell
@@ -37,12 +38,19 @@ def _weight(found: Claim) -> tuple[float, float]:
 def promised(cell: Cell, event: Event, transcripts: Sequence[Transcript]) -> Promised:
     """Return the claim of a cell whose costliest client released ``event``, with what its messages contradict."""
     stated = cell.first.info.promise
-    found = claim(event, delta=cell.delta)
+    budget = kept_filter(cell, event)
+    found = claim(event, delta=cell.delta) if budget is None else budget.claim(event, delta=cell.delta)
     return Promised(
         stated=None if stated is None else float(stated["epsilon"]),
         claim=replace(found, broken=found.broken + contradicted(transcripts)),
         elsewhere=tuple(_under(event, delta=cell.delta)),
     )
+
+
+def kept_filter(cell: Cell, event: Event) -> Budget | None:
+    """Return the budget that is all that some releases promise: they were chosen from earlier outputs, and it held."""
+    budget = cell.first.budget
+    return budget if budget is not None and budget.stands_for(event) else None
 
 
 def _under(event: Event, *, delta: float) -> Iterator[Elsewhere]:

@@ -12,7 +12,7 @@ from accountant.claims import curve
 from accountant.cost import total
 from accountant.events import Event, NonPrivate, leaves
 from accountant.joint import gaussian_equivalent
-from accountant.tradeoff import AbstractCurve
+from accountant.tradeoff import AbstractCurve, GaussianCurve
 from attacks._base import AbstractAttack, NotApplicableError
 from attacks.hijack.inversion import FeatureInversion
 from attacks.statistics.multiple import Holm, holm
@@ -23,7 +23,7 @@ from privkit.audit.cells import Cell, cells
 from privkit.audit.choice import Attack, every_attack
 from privkit.audit.cost import controls, cost
 from privkit.audit.inverted import invert
-from privkit.audit.promised import overspent, promised, worst_event
+from privkit.audit.promised import kept_filter, overspent, promised, worst_event
 from privkit.audit.scored import RunView
 from privkit.audit.spending import spending
 from privkit.audit.verdict import SIGNIFICANCE, Evidence, decide, worst
@@ -66,7 +66,7 @@ class _Work:
     @cached_property
     def limit(self) -> AbstractCurve | None:
         """Return what the mechanism alone allows, whatever its inputs depend on."""
-        return _ceiling(self.event)
+        return _ceiling(self.cell, self.event)
 
     @property
     def mu(self) -> float | None:
@@ -78,6 +78,9 @@ class _Work:
         """Return a mu whose ceiling is nowhere below the proof's: pure parts next to the noise raise it."""
         if self.mu is None or self.event is None:
             return None
+        kept = kept_filter(self.cell, self.event)
+        if kept is not None:
+            return kept.mu
         pure = dict(total(self.event).pure)
         return math.hypot(self.mu, gaussian_equivalent(pure)) if pure else self.mu
 
@@ -220,7 +223,7 @@ def _by_client(work: _Work, attack: AbstractAttack, judged: taken.Judged) -> dic
     """Return the tests of each client's canaries against the ceiling of that client's own events."""
     found: dict[str, float | None] = {}
     for client in np.unique(judged.clients).tolist():
-        limit = _ceiling(worst_event(work.transcripts, delta=work.cell.delta, client=client))
+        limit = _ceiling(work.cell, worst_event(work.transcripts, delta=work.cell.delta, client=client))
         if limit is None:
             continue
         for test in taken.against_ceiling(attack, judged.of(client), limit):
@@ -228,11 +231,12 @@ def _by_client(work: _Work, attack: AbstractAttack, judged: taken.Judged) -> dic
     return found
 
 
-def _ceiling(event: Event | None) -> AbstractCurve | None:
+def _ceiling(cell: Cell, event: Event | None) -> AbstractCurve | None:
     """Return what a mechanism allows; ``None`` where nothing was released, or something without noise."""
     if event is None or any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(event)):
         return None
-    return curve(event)
+    kept = kept_filter(cell, event)
+    return curve(event) if kept is None else GaussianCurve(mu=kept.mu)
 
 
 def _nothing(attack: AbstractAttack, reason: str) -> Taken:
@@ -273,9 +277,7 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
         verdict=verdict,
         reasons=reasons,
         ceiling=_ceiling_line(work),
-        spending=spending(
-            work.transcripts, work.canaries, delta=work.cell.delta, rounds=work.cell.rounds
-        ),
+        spending=spending(work.transcripts, work.canaries, delta=work.cell.delta, rounds=work.cell.rounds),
         inversions=tuple(work.inversions),
     )
 
