@@ -149,8 +149,7 @@ def distributions(
 
 def _spacing(sigma: float, rate: float) -> float:
     """Return a grid much finer than one step's loss, whose variance is about ``q^2 (e^(1/sigma^2) - 1)``."""
-    with np.errstate(over="ignore"):
-        deviation = rate * math.sqrt(float(np.expm1(min(1 / sigma / sigma, LARGEST_EPSILON))))
+    deviation = rate * math.sqrt(math.expm1(min(1 / sigma / sigma, LARGEST_EPSILON)))
     return min(_GRID, max(_ERROR * deviation, 1e-12))
 
 
@@ -171,10 +170,8 @@ def _composed(pair: Pair, steps: int, spacing: float, most: int) -> LossDistribu
 
 def _one_step(pair: Pair, lowest: float, highest: float, spacing: float) -> tuple[int, Masses, float]:
     """Return the first index of the grid, the masses from there on, and the mass of certain loss."""
-    first, last = (
-        math.floor(lowest / spacing),
-        max(math.ceil(highest / spacing), math.floor(lowest / spacing) + 1),
-    )
+    first = math.floor(lowest / spacing)
+    last = max(math.ceil(highest / spacing), first + 1)
     losses = np.arange(first, last + 1) * spacing
     edges = pair.outcome(losses)
     upper, lower = cells(pair.upper, edges), cells(pair.lower, edges)
