@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from accountant.bound import Bound as Bound
     from accountant.budget import Budget as Budget
     from accountant.budget import BudgetExceededError as BudgetExceededError
+    from accountant.budget import Budget as Budget
+    from accountant.budget import BudgetExceededError as BudgetExceededError
     from accountant.claims import Claim as Claim
     from accountant.claims import claim as claim
     from accountant.claims import curve as curve
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from accountant.events import Repeated as Repeated
     from accountant.events import SubsampledGaussian as SubsampledGaussian
     from accountant.events import UnsupportedEventError as UnsupportedEventError
+    from accountant.envelope_curve import EnvelopeCurve as EnvelopeCurve
     from accountant.gaussian import delta_from_mu as delta_from_mu
     from accountant.gaussian import epsilon_from_mu as epsilon_from_mu
     from accountant.gaussian import log_delta_from_mu as log_delta_from_mu
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
     from accountant.tradeoff import ApproximateCurve as ApproximateCurve
     from accountant.tradeoff import GaussianCurve as GaussianCurve
     from accountant.tradeoff import LossyCurve as LossyCurve
+    from accountant.tradeoff import LowestCurve as LowestCurve
     from accountant.tradeoff import NoPromise as NoPromise
     from accountant.vpp import SplitCalibration as SplitCalibration
     from accountant.vpp import sigma_ref as sigma_ref
@@ -72,9 +76,11 @@ _NAMES = {
     "beside": "sigma_beside",
     "bound": "Bound",
     "budget": "Budget BudgetExceededError",
+    "budget": "Budget BudgetExceededError",
     "claims": "Claim claim curve under_relations",
     "consequences": "Broken",
     "contract": "Contract Counts DependsOn Query Relation",
+    "envelope_curve": "EnvelopeCurve",
     "events": "ApproximateDP BoundedRange ClipSet Composed Event ExponentialTopK Gaussian "
     "GaussianTopK GroupGaussian GumbelTopK LaplaceTopK Leaf NonPrivate PureDP Repeated "
     "SubsampledGaussian UnsupportedEventError",
@@ -84,7 +90,7 @@ _NAMES = {
     "joint_curve": "JointCurve",
     "relations": "reach restated",
     "selection": "Fidelity fidelity",
-    "tradeoff": "AbstractCurve ApproximateCurve GaussianCurve LossyCurve NoPromise",
+    "tradeoff": "AbstractCurve ApproximateCurve GaussianCurve LossyCurve LowestCurve NoPromise",
     "vpp": "SplitCalibration sigma_ref",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

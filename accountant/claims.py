@@ -4,15 +4,15 @@ import math
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from accountant.accountants import smallest
+from accountant.accountants import gaussian_mu, smallest
 from accountant.assumptions import broken, in_order, needed
 from accountant.bound import Bound as Bound
 from accountant.consequences import Broken, priced
 from accountant.contract import Contract, Relation
 from accountant.cost import total
-from accountant.events import Event, Leaf, SubsampledGaussian, counted
+from accountant.events import Event, LaplaceTopK, Leaf, SubsampledGaussian, counted
 from accountant.relations import restated
-from accountant.tradeoff import AbstractCurve, GaussianCurve, LossyCurve, NoPromise
+from accountant.tradeoff import AbstractCurve, GaussianCurve, LossyCurve, LowestCurve, NoPromise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def claim(event: Event, *, delta: float, relation: Relation | None = None) -> Cl
         ValueError: parts of the event were made for different relations or units, or have no sensitivity under
             the relation asked for.
 
-    >>> from accountant.events import Gaussian, Repeated
+    >>> from accountant.events import Gaussian, LaplaceTopK, Repeated
     >>> found = claim(Repeated(event=Gaussian(noise_multiplier=26.37954927), count=50), delta=1e-5)
     >>> round(found.epsilon, 6), found.method, found.covered
     (1.0, 'exact', False)
@@ -145,25 +145,44 @@ def curve(event: Event) -> AbstractCurve:
     cost = total(event)
     if cost.unbounded is not None:
         return NoPromise()
+    if not cost.tight:
+        return _envelope(event)
     ceiling = _ceiling(event)
     return ceiling if cost.log_kept == 0 else LossyCurve(kept=math.exp(cost.log_kept), rest=ceiling)
 
 
 def _ceiling(event: Event) -> AbstractCurve:
-    """Return the ceiling of events, approximate parts apart."""
-    cost, parts = total(event), counted(event)
-    leaf = next(iter(parts), None)
-    if len(parts) == 1 and isinstance(leaf, SubsampledGaussian) and not cost.tight:
-        from accountant import subsampled
-
-        return subsampled.curve_of(leaf, steps=parts[leaf])
+    """Return the ceiling of Gaussian and pure parts, approximate ones counted without what they lose."""
+    cost = total(event)
+    as_gaussian = GaussianCurve(mu=gaussian_mu(event))
     if not cost.pure:
-        return GaussianCurve(mu=cost.mu)
+        return as_gaussian
     from accountant.joint_curve import JointCurve
 
-    return JointCurve(mu=cost.mu, pure=cost.pure)
+    joint = JointCurve(mu=cost.mu, pure=cost.pure)
+    whole_vector = any(isinstance(leaf, LaplaceTopK) for leaf in counted(event))
+    return LowestCurve(curves=(joint, as_gaussian)) if whole_vector else joint
 
 
+def _envelope(event: Event) -> AbstractCurve:
+    """Return the ceiling of what the accountants promise at many deltas, where a part is only bounded by a Gaussian."""
+    parts = counted(event)
+    leaf = next(iter(parts))
+    if len(parts) == 1 and isinstance(leaf, SubsampledGaussian):
+        from accountant import subsampled
+
+        return subsampled.curve(
+            noise_multiplier=leaf.noise_multiplier, sampling_rate=leaf.sampling_rate, steps=parts[leaf]
+        )
+    from accountant.envelope_curve import EnvelopeCurve
+
+    pairs = tuple((smallest(event, delta=delta).epsilon, delta) for delta in _DELTAS)
+    finite = tuple((epsilon, delta) for epsilon, delta in pairs if math.isfinite(epsilon))
+    certain = total(event).log_kept == 0
+    return EnvelopeCurve(guarantees=finite or ((0.0, 1.0),), mu=gaussian_mu(event) if certain else None)
+
+
+_DELTAS = tuple(10.0**-power for power in range(1, 11))
 _APPROXIMATE = "the approximate parts alone fail more often than delta"
 _T = TypeVar("_T", bound=str)
 

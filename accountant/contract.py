@@ -85,15 +85,15 @@ class Contract:
             check.positive(clip_norm=self.clip_norm)
         for name, kind in _KINDS.items():
             value = getattr(self, name)
-            if value is not None:
+            if value is not None or name == "relation":
                 object.__setattr__(self, name, _member(name, kind, value))
         if not isinstance(self.fresh_noise, bool | None):
             raise ValueError(  # noqa: TRY004 a declaration, not a programming error
                 f"fresh_noise={self.fresh_noise!r}; say True or False, or leave it undeclared."
             )
-        object.__setattr__(self, "class_counts", tuple(int(n) for n in self.class_counts))
         for n in self.class_counts:
             check.count(class_count=n)
+        object.__setattr__(self, "class_counts", tuple(int(n) for n in self.class_counts))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declared fields as plain values, undeclared ones left out."""

@@ -149,6 +149,31 @@ class LossyCurve(AbstractCurve):
 
 
 @dataclass(frozen=True)
+class LowestCurve(AbstractCurve):
+    """Ceiling of a mechanism that keeps several others: the lowest of them, number by number.
+
+    Attributes:
+        curves: at least one; each a ceiling of the same mechanism.
+    """
+
+    curves: tuple[AbstractCurve, ...]
+
+    def tpr(self, fpr: float, /) -> float:
+        """Return the lowest of the curves at ``fpr``."""
+        return min(curve.tpr(fpr) for curve in self.curves)
+
+    @property
+    def auc(self) -> float:
+        """Return the smallest of the areas; the area below the lowest curve could be smaller still."""
+        return min(curve.auc for curve in self.curves)
+
+    @property
+    def advantage(self) -> float:
+        """Return the smallest of the advantages."""
+        return min(curve.advantage for curve in self.curves)
+
+
+@dataclass(frozen=True)
 class NoPromise(AbstractCurve):
     """Ceiling when nothing was promised: none."""
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant import gaussian, joint, sequential
+from accountant.accountants import gaussian_mu
 from accountant.assumptions import ASSUMPTIONS, broken, in_order, named
 from accountant.bound import Bound
 from accountant.claims import claim, curve
@@ -19,6 +20,8 @@ from accountant.events import (
     Event,
     Gaussian,
     GroupGaussian,
+    GumbelTopK,
+    LaplaceTopK,
     Leaf,
     NonPrivate,
     PureDP,
@@ -27,7 +30,7 @@ from accountant.events import (
 )
 from accountant.joint_curve import JointCurve
 from accountant.renyi import epsilon_from_event
-from accountant.tradeoff import GaussianCurve, NoPromise
+from accountant.tradeoff import ApproximateCurve, GaussianCurve, NoPromise
 
 GOOD = Contract(
     clip_norm=1.0,
@@ -168,6 +171,27 @@ def test_each_broken_assumption_is_named_with_its_reason(change: dict[str, Any],
 )
 def test_other_honest_contracts_are_covered(change: dict[str, Any]) -> None:
     assert claim(Gaussian(noise_multiplier=9.0, contract=replace(GOOD, **change)), delta=1e-5).covered
+
+
+@pytest.mark.parametrize("change", [{"class_counts": (1.5,)}, {"class_counts": (0,)}, {"relation": None}])
+def test_a_contract_that_means_nothing_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        replace(GOOD, **change)
+
+
+def test_a_ceiling_is_the_lowest_that_some_accountant_knows() -> None:
+    round_ = Composed(
+        events=(
+            LaplaceTopK(k=52, dim=512, score_bound=1.0, scale=52000.0),
+            Gaussian(noise_multiplier=26.4163),
+        )
+    )
+    vpp = curve(Repeated(event=round_, count=50))
+    assert vpp.auc < curve(rounds(50, Gaussian(noise_multiplier=26.4))).auc + 1e-4
+    gumbel = Repeated(event=GumbelTopK(k=52, dim=512, score_bound=1.0, scale=570.0), count=50)
+    assert curve(gumbel).tpr(0.01) <= GaussianCurve(mu=gaussian_mu(gumbel)).tpr(0.01)
+    promised = claim(gumbel, delta=1e-5)
+    assert curve(gumbel).tpr(0.01) <= ApproximateCurve(epsilon=promised.epsilon, delta=1e-5).tpr(0.01) + 1e-9
 
 
 def test_one_bad_release_among_good_ones_breaks_the_claim_once() -> None:
