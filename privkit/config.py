@@ -81,7 +81,7 @@ class OnExhausted(StrEnum):
 
 
 class Spending(plug.Settings):
-    """The most that each client may spend, all rounds together; no release that would exceed it is made."""
+    """The most that each client may spend in one run, all rounds together; no release that would exceed it is made."""
 
     epsilon: float = Field(gt=0, description="privacy loss, in nats")
     delta: float = Field(default=1e-5, gt=0, lt=1, description="probability that the promise fails")

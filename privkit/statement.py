@@ -117,23 +117,19 @@ def statement(holder: Holder, *, delta: float, most_rounds: int | None = None) -
     budget = holder.budget
     rounds = shown(len(holder.by_round), most=most_rounds)
     after = holder.after(rounds)
-    last = after[-1] if after else None
+    last = after[-1] if after else NOTHING
     curve = tuple((t, _spent(event, budget, delta)) for t, event in zip(rounds, after, strict=True))
-    answer = smallest(last, delta=delta) if last is not None else None
-    adaptive = budget is not None and budget.adaptive
+    answer = smallest(last, delta=delta)
+    filtered = budget is not None and budget.adaptive
     return Statement(
         holder=holder,
         delta=delta,
         curve=curve,
         spent=curve[-1][1] if curve else 0.0,
-        left=_left(holder, last, budget),
-        method=budget.method
-        if budget is not None and adaptive
-        else answer.method
-        if answer
-        else "nothing ran",
-        bound=Bound.UPPER if adaptive or answer is None else answer.bound,
-        claim=claim(last if last is not None else NOTHING, delta=delta),
+        left=_left(holder, last),
+        method=budget.method if budget is not None and filtered else answer.method,
+        bound=Bound.UPPER if filtered else answer.bound,
+        claim=claim(last, delta=delta) if budget is None else budget.claim(last, delta=delta),
     )
 
 
@@ -152,12 +148,12 @@ def _spent(event: Event, budget: Budget | None, delta: float) -> float:
     return smallest(event, delta=delta).epsilon if budget is None else budget.spent(event)
 
 
-def _left(holder: Holder, spent: Event | None, budget: Budget | None) -> int | None:
+def _left(holder: Holder, spent: Event) -> int | None:
     """Return how often a round like the last one that released anything fits again."""
     following = next((event for event in reversed(holder.by_round) if counted(event)), None)
-    if budget is None or spent is None or following is None:
+    if holder.budget is None or following is None:
         return None
-    return budget.releases_left(spent, following, most=_MOST)
+    return holder.budget.releases_left(spent, following, most=_MOST)
 
 
 def _plain(epsilon: float) -> float | None:

@@ -192,6 +192,19 @@ def test_outputs_that_chose_the_noise_need_an_adaptive_budget(tmp_path: Path, sh
     assert "set adaptive to true" in err
     (found,) = shell.clients("--run", run, "--epsilon", 4, "--adaptive")
     assert (found["method"], found["bound"]) == ("Gaussian filter", "upper bound")
+    promised = record(tmp_path / "promised", (chosen,), promise=(4.0, DELTA))
+    assert shell("--run", promised)[0] == 2
+    (found,) = shell.clients("--run", promised, "--adaptive")
+    assert (found["budget"]["adaptive"], found["releases_left"] > 0) == (True, True)
+
+
+def test_a_run_without_releases_has_spent_nothing(tmp_path: Path, shell: Shell) -> None:
+    Recorder(tmp_path / "mine", clients=1, rounds=3, num_classes=1, dim=2, promise=(4.0, DELTA))
+    (found,) = shell.clients("--run", tmp_path / "mine")
+    assert (found["spent"], found["curve"], found["method"]) == (0, [], "nothing ran")
+    assert found["projection"] == "nothing released yet"
+    code, out, _ = shell("--run", tmp_path / "mine")
+    assert (code, out.startswith("client 0: spent 0 of 4, 4 left; nothing released yet")) == (0, True)
 
 
 def test_costs_under_two_relations_are_not_added(tmp_path: Path, shell: Shell) -> None:

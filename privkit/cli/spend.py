@@ -33,7 +33,9 @@ def spend(
         None, "--delta", help="Probability of failure, in (0, 1); by default the budget's, else 1e-5."
     ),
     adaptive: bool = typer.Option(
-        False, "--adaptive", help="With --epsilon: noise or rounds may be chosen from earlier outputs."
+        False,
+        "--adaptive",
+        help="Noise or rounds were chosen from earlier outputs: count by a privacy filter.",
     ),
     shared: list[str] = typer.Option(
         [], "--shared", help="Clients that may hold the same records, as A,B: their costs add up."
@@ -90,7 +92,9 @@ def _budget(
     if epsilon is not None:
         at = delta if delta is not None else own.delta if own is not None else 1e-5
         return Budget(epsilon=epsilon, delta=at, adaptive=adaptive or (own is not None and own.adaptive))
-    return own if own is None or delta in (None, own.delta) else None
+    if own is None or delta not in (None, own.delta):
+        return None
+    return replace(own, adaptive=adaptive or own.adaptive)
 
 
 def _show(made: "list[Statement]") -> None:
