@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from accountant.bound import Bound as Bound
     from accountant.budget import Budget as Budget
     from accountant.budget import BudgetExceededError as BudgetExceededError
-    from accountant.budget import Budget as Budget
-    from accountant.budget import BudgetExceededError as BudgetExceededError
     from accountant.claims import Claim as Claim
     from accountant.claims import claim as claim
     from accountant.claims import curve as curve
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from accountant.contract import DependsOn as DependsOn
     from accountant.contract import Query as Query
     from accountant.contract import Relation as Relation
+    from accountant.envelope_curve import EnvelopeCurve as EnvelopeCurve
     from accountant.events import ApproximateDP as ApproximateDP
     from accountant.events import BoundedRange as BoundedRange
     from accountant.events import ClipSet as ClipSet
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from accountant.events import Repeated as Repeated
     from accountant.events import SubsampledGaussian as SubsampledGaussian
     from accountant.events import UnsupportedEventError as UnsupportedEventError
-    from accountant.envelope_curve import EnvelopeCurve as EnvelopeCurve
     from accountant.gaussian import delta_from_mu as delta_from_mu
     from accountant.gaussian import epsilon_from_mu as epsilon_from_mu
     from accountant.gaussian import log_delta_from_mu as log_delta_from_mu
@@ -75,7 +73,6 @@ _NAMES = {
     "assumptions": "ASSUMPTIONS Assumption",
     "beside": "sigma_beside",
     "bound": "Bound",
-    "budget": "Budget BudgetExceededError",
     "budget": "Budget BudgetExceededError",
     "claims": "Claim claim curve under_relations",
     "consequences": "Broken",
