@@ -1,16 +1,20 @@
 """What a server knows of how each release was made: its clip, and the size of the noise on every number."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatch
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from accountant.contract import DependsOn, Relation
+from accountant.contract import Contract, DependsOn, Relation
 from accountant.events import ClipSet, Gaussian, GroupGaussian, Leaf, NonPrivate, leaves
+from accountant.relations import reach
 from attacks._base import NotApplicableError
-from privkit.release import Prototypes, Release
+from privkit.release import ByClass, Payload, Prototypes, Release, SumsAndCounts
 from privkit.transcript import ServerView
+
+Found = list[tuple[Release, int]]
+"""Releases that hold a class, in the order of their rounds, each with the row that it is in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +49,14 @@ class Averaged:
     Attributes:
         vector: shape [d].
         variance: of the noise left on each coordinate, shape [d]; 0 when there was none.
-        count: records behind it.
+        count: records behind it; where that is noisy, as the server estimates it, at least 1.
         rounds: the groups of the rounds it is made of.
         weight_Td: of each of them on each coordinate; the weights of a coordinate add up to 1.
     """
 
     vector: Float64[np.ndarray, " d"]
     variance: Float64[np.ndarray, " d"]
-    count: int
+    count: float
     rounds: tuple[Groups, ...]
     weight_Td: Float64[np.ndarray, "T d"]
 
@@ -115,8 +119,7 @@ class Channel:
         found = self.view.prototypes(client=client, label=label)
         if not found:
             raise NotApplicableError(f"client {client} released no prototype of class {label}")
-        vectors_Td = np.array([prototypes(r).vectors[row] for r, row in found], dtype=np.float64)
-        counts_T = np.array([count(release, row) for release, row in found])
+        vectors_Td, counts_T = _means(found[0][0].payload, found)
         groups = [self.groups(release) for release, _ in found]
         std_Td = np.array([g.std_d for g in groups]) / counts_T[:, None]
         variance_Td = std_Td**2
@@ -128,10 +131,34 @@ class Channel:
         return Averaged(
             vector=(weight_Td * vectors_Td).sum(0),
             variance=left_d,
-            count=int(counts_T[-1]),
+            count=float(counts_T[-1]),
             rounds=tuple(groups),
             weight_Td=weight_Td,
         )
+
+
+@singledispatch
+def _means(payload: Payload, found: Found) -> tuple[Float64[np.ndarray, "T d"], Float64[np.ndarray, " T"]]:
+    """Return the mean vector of a class in each round it was released in, and the records behind it."""
+    vectors_Td = np.array([prototypes(r).vectors[row] for r, row in found], dtype=np.float64)
+    return vectors_Td, np.array([count(release, row) for release, row in found], dtype=np.float64)
+
+
+@_means.register
+def _means_of_sums(
+    payload: SumsAndCounts, found: Found
+) -> tuple[Float64[np.ndarray, "T d"], Float64[np.ndarray, " T"]]:
+    # the number of records is the same in all rounds: their mean has less noise than any of them
+    rows = [(_sums(release), row) for release, row in found]
+    count = max(1.0, float(np.mean([sent.totals[row] for sent, row in rows])))
+    sums_Td = np.array([sent.vectors[row] for sent, row in rows], dtype=np.float64)
+    return sums_Td / count, np.full(len(rows), count)
+
+
+def _sums(release: Release) -> SumsAndCounts:
+    if not isinstance(release.payload, SumsAndCounts):
+        raise NotApplicableError(f"client {release.client} released sums in one round and no sums in another")
+    return release.payload
 
 
 def _weights(
@@ -166,11 +193,11 @@ def groups_of(release: Release, index_d: Int64[np.ndarray, " d"]) -> Groups:
         case None:
             return Groups(index_d, (clip_norm(release),), (0.0,))
         case Gaussian(noise_multiplier=sigma, contract=contract) if contract.clip_norm is not None:
-            reach = _reach(contract.relation) * contract.clip_norm
-            return Groups(index_d, (contract.clip_norm,), (sigma * reach,))
+            moved = _reach(contract) * contract.clip_norm
+            return Groups(index_d, (contract.clip_norm,), (sigma * moved,))
         case GroupGaussian(noise_multipliers=sigmas, clip_norms=norms, contract=contract) if norms:
-            reach = _reach(contract.relation)
-            stds = tuple(s * reach * norm for s, norm in zip(sigmas, norms, strict=True))
+            radii = _reach(contract)
+            stds = tuple(s * radii * norm for s, norm in zip(sigmas, norms, strict=True))
             return Groups(index_d, norms, stds, leaf.clip)
         case _:
             raise NotApplicableError(
@@ -214,22 +241,27 @@ def _by_energy(sent: Prototypes, leaf: GroupGaussian) -> Int64[np.ndarray, " d"]
     return index_d
 
 
-def _reach(relation: Relation) -> float:
+def _reach(contract: Contract) -> float:
     """Return how many clip norms one record can move a sum of vectors by."""
-    match relation:
+    if contract.query is not None:
+        try:
+            return reach(contract.query, contract.relation)
+        except ValueError as reason:
+            raise NotApplicableError(str(reason)) from None
+    match contract.relation:
         case Relation.REPLACE_SAME_LABEL | Relation.REPLACE_ANY_LABEL:
             return 2.0
         case Relation.ZERO_OUT:
             return 1.0
         case _:
-            raise NotApplicableError(f"the noise on a mean is not known under {relation.value!r}")
+            raise NotApplicableError(f"the noise on a mean is not known under {contract.relation.value!r}")
 
 
 def prototypes(release: Release) -> Prototypes:
-    """Return a release's payload, if it holds prototypes."""
-    if not isinstance(release.payload, Prototypes):
+    """Return the prototypes that a release's payload holds, or that can be made of it."""
+    if not isinstance(release.payload, ByClass):
         raise NotApplicableError(f"client {release.client} released a {release.payload.kind}, no prototypes")
-    return release.payload
+    return release.payload.prototypes()
 
 
 def clip_norm(release: Release) -> float:

@@ -39,7 +39,7 @@ from privkit.defenses._base import Known, Mechanism
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import SecureNoise
-from privkit.release import Head, Payload, Prototypes, Release, frozen, frozen_whole
+from privkit.release import ByClass, Head, Payload, Release, frozen, frozen_whole
 from privkit.stop import Stop
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records
@@ -166,7 +166,7 @@ class Recorder:
         mine = canary.planted(self._canaries, self._signs).of(client)
         return np.concatenate([z, mine.vectors]), np.concatenate([y, mine.labels])
 
-    def real(self, payload: Prototypes) -> Prototypes:
+    def real(self, payload: ByClass) -> ByClass:
         """Return a payload without the canaries' prototypes, for the server to go on with."""
         return payload.only(payload.labels < self.run.info.num_classes)
 
@@ -236,7 +236,7 @@ class Recorder:
         vectors: np.ndarray,
         labels: np.ndarray,
         encoder: DependsOn,
-    ) -> Prototypes:
+    ) -> ByClass:
         """Release a client's embeddings through a privkit mechanism, canaries included, and record the message.
 
         The noise comes from the operating system's cryptographic generator.
@@ -316,13 +316,13 @@ class Recorder:
     def _refuse_misfit(self, payload: Payload) -> None:
         """Raise if a payload is of another width, or of a class that neither a record nor a canary has."""
         info = self.run.info
-        if isinstance(payload, Prototypes | Head):
+        if isinstance(payload, ByClass | Head):
             width = next(iter(payload.tensors().values())).shape[1]
             if width != info.dim:
                 raise InputError(
                     f"{payload.kind} of width {width}: this run was created with dim={info.dim}."
                 )
-        if isinstance(payload, Prototypes):
+        if isinstance(payload, ByClass):
             self._refuse_missing_canaries(payload)
             end = info.num_classes if self._canaries is None else self._canaries.labels.max() + 1
             if (payload.labels >= end).any():
@@ -331,7 +331,7 @@ class Recorder:
                     f"num_classes={info.num_classes}, numbered from 0."
                 )
 
-    def _refuse_missing_canaries(self, payload: Prototypes) -> None:
+    def _refuse_missing_canaries(self, payload: ByClass) -> None:
         """Raise if canaries were designed, but what was released holds no prototype of them."""
         missing = set() if self._canaries is None else set(self._canaries.labels) - set(payload.labels)
         if missing:

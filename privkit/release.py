@@ -77,7 +77,40 @@ class Payload(ABC):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prototypes(Payload):
+class ByClass(Payload):
+    """Rows that are about classes: one per class (or per cluster of a class).
+
+    Attributes:
+        vectors: floats of shape [P, d].
+        labels: class of each row, whole numbers from 0, shape [P].
+    """
+
+    vectors: np.ndarray
+    labels: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vectors", frozen("vectors", self.vectors, ndim=2))
+        object.__setattr__(self, "labels", frozen_whole("labels", self.labels, least=0))
+        if len(self.labels) != len(self.vectors):
+            raise InputError(
+                f"{len(self.labels)} labels for {len(self.vectors)} vectors; give one label per vector."
+            )
+
+    @abstractmethod
+    def only(self, keep_P: np.ndarray) -> "ByClass":
+        """Return the rows that a boolean mask of shape [P] keeps."""
+
+    @abstractmethod
+    def prototypes(self) -> "Prototypes":
+        """Return the prototypes that anybody can make of it."""
+
+    @abstractmethod
+    def shares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return numerators [P, d] and denominators [P] of prototypes: clients are merged by adding up both."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prototypes(ByClass):
     """One vector per class (or per cluster of a class).
 
     Attributes:
@@ -87,17 +120,10 @@ class Prototypes(Payload):
     """
 
     kind: ClassVar[str] = "prototypes"
-    vectors: np.ndarray
-    labels: np.ndarray
     counts: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "vectors", frozen("vectors", self.vectors, ndim=2))
-        object.__setattr__(self, "labels", frozen_whole("labels", self.labels, least=0))
-        if len(self.labels) != len(self.vectors):
-            raise InputError(
-                f"{len(self.labels)} labels for {len(self.vectors)} vectors; give one label per vector."
-            )
+        super().__post_init__()
         if self.counts is not None:
             object.__setattr__(self, "counts", frozen_whole("counts", self.counts, least=1))
             if len(self.counts) != len(self.labels):
@@ -112,9 +138,58 @@ class Prototypes(Payload):
         return cls(vectors=tensors["vectors"], labels=tensors["labels"], counts=tensors.get("counts"))
 
     def only(self, keep_P: np.ndarray) -> "Prototypes":
-        """Return the prototypes that a boolean mask of shape [P] keeps."""
         counts = None if self.counts is None else self.counts[keep_P]
         return Prototypes(vectors=self.vectors[keep_P], labels=self.labels[keep_P], counts=counts)
+
+    def prototypes(self) -> "Prototypes":
+        return self
+
+    def shares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the prototypes, one unit each: exact record counts would be a second release."""
+        return self.vectors, np.ones(len(self.labels))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SumsAndCounts(ByClass):
+    """The sum of each class's vectors and the number of its records, both with noise.
+
+    Attributes:
+        vectors: sums, floats of shape [P, d].
+        labels: class of each sum, whole numbers from 0, shape [P].
+        totals: noisy numbers of records, floats of shape [P]; they may be below 0.
+    """
+
+    kind: ClassVar[str] = "sums_and_counts"
+    totals: np.ndarray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "totals", frozen("totals", self.totals, ndim=1))
+        if len(self.totals) != len(self.labels):
+            raise InputError(
+                f"{len(self.totals)} totals for {len(self.labels)} sums; give one total per sum."
+            )
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        return {"vectors": self.vectors, "labels": self.labels, "totals": self.totals}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "SumsAndCounts":
+        return cls(vectors=tensors["vectors"], labels=tensors["labels"], totals=tensors["totals"])
+
+    def only(self, keep_P: np.ndarray) -> "SumsAndCounts":
+        return SumsAndCounts(
+            vectors=self.vectors[keep_P], labels=self.labels[keep_P], totals=self.totals[keep_P]
+        )
+
+    def prototypes(self) -> Prototypes:
+        """Return each sum divided by its total, or by 1 where the total is less, and no counts."""
+        means = self.vectors / np.maximum(self.totals, 1.0)[:, None]
+        return Prototypes(vectors=means.astype(self.vectors.dtype), labels=self.labels)
+
+    def shares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums and totals as they are: added up over clients, their noise counts for less."""
+        return self.vectors, self.totals
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -168,7 +243,7 @@ class Update(Payload):
         return cls(named={name: array for (_, name), array in split.items()}, means=means.pop())
 
 
-PAYLOADS: dict[str, type[Payload]] = {kind.kind: kind for kind in (Prototypes, Head, Update)}
+PAYLOADS: dict[str, type[Payload]] = {kind.kind: kind for kind in (Prototypes, SumsAndCounts, Head, Update)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 
 from accountant.events import Composed, Event
 from privkit.errors import InputError
-from privkit.release import Prototypes, Release
+from privkit.release import ByClass, Release
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,7 +73,7 @@ class ServerView:
     def _rows(self) -> dict[tuple[int, int], list[tuple[Release, int]]]:
         found: dict[tuple[int, int], list[tuple[Release, int]]] = {}
         for release in self.releases:
-            if isinstance(release.payload, Prototypes):
+            if isinstance(release.payload, ByClass):
                 for row, label in enumerate(release.payload.labels.tolist()):
                     found.setdefault((release.client, label), []).append((release, row))
         return found

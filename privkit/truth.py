@@ -11,14 +11,17 @@ class Hidden(NamedTuple):
     """What a mechanism computed on the way to one release, and did not send.
 
     Attributes:
-        means: prototypes before noise but after the mechanism's own clip and mean, rows as released; [P, d].
+        means: prototypes (or sums) before noise but after the mechanism's own clip and mean, rows as released;
+            [P, d].
         groups: which group of the event's noise each coordinate belongs to, from 0; shape [d].
+        counts: records behind each row, where noise was added to sums and counts; shape [P]; else ``None``.
         overlap: share of the coordinates that truly separate the client's classes best which are in group 0,
             shape [1]; ``None`` where no group was chosen.
     """
 
     means: Float64[np.ndarray, "P d"]
     groups: Int64[np.ndarray, " d"]
+    counts: Float64[np.ndarray, " P"] | None = None
     overlap: Float64[np.ndarray, " 1"] | None = None
 
 

@@ -24,7 +24,7 @@ from accountant.events import (
     TopK,
 )
 from privkit.embeddings import Embeddings
-from privkit.release import Head, Payload, Prototypes, Update
+from privkit.release import Head, Payload, Prototypes, SumsAndCounts, Update
 
 multipliers = st.floats(1e-3, 1e3)
 
@@ -57,6 +57,14 @@ def prototypes(draw: DrawFn) -> Prototypes:
 
 
 @composite
+def sums_and_counts(draw: DrawFn) -> SumsAndCounts:
+    """Noisy sums with totals below 0 and of 0 among them."""
+    sent = draw(prototypes())
+    totals = draw(arrays(np.float64, len(sent.labels), elements=numbers(np.dtype(np.float64))))
+    return SumsAndCounts(vectors=sent.vectors, labels=sent.labels, totals=totals)
+
+
+@composite
 def updates(draw: DrawFn) -> Update:
     """Model tensors of any shape, one without axes and one without elements among them."""
     shapes = st.sampled_from([(), (0,), (1,), (3,), (2, 3), (1, 0, 2), (2, 1, 2)])
@@ -70,7 +78,9 @@ def updates(draw: DrawFn) -> Update:
 
 def payloads() -> SearchStrategy[Payload]:
     """Every kind of payload."""
-    return st.one_of(prototypes(), updates(), matrices().map(lambda weights: Head(weights=weights)))
+    return st.one_of(
+        prototypes(), sums_and_counts(), updates(), matrices().map(lambda weights: Head(weights=weights))
+    )
 
 
 @composite

@@ -8,15 +8,17 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from accountant.contract import DependsOn
+from accountant.contract import DependsOn, Relation
 from accountant.events import Gaussian
 from accountant.gaussian import mu_from_epsilon
+from attacks._base import NotApplicableError
 from attacks.canary.antipodal import Antipodal
 from privkit import canary
 from privkit.defenses._base import NOTHING, Known, Mechanism, Privatized
 from privkit.defenses.faulty_igpp import FaultyIgpp
 from privkit.defenses.igpp import GaussianMeans, Igpp
 from privkit.defenses.none import Nothing
+from privkit.defenses.sumcount import GaussianSums, SumCount
 from privkit.defenses.vpp import Vpp
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise, Purpose, SeededNoise, keyed
@@ -60,9 +62,12 @@ def attacked(
     for client in range(CLIENTS):
         mine = canary.planted(planted, signs).of(client)
         held = Embeddings(vectors=real, labels=np.zeros(REAL, np.int64), encoder=DependsOn.PUBLIC)
+        known = Known(labels=np.union1d([0, 1], mine.labels))
         for t in range(rounds):
             noise = SeededNoise(keyed(3, Purpose.RELEASE, round=t, client=client))
-            payload, event, _ = mechanism.privatize(held.with_records(mine.vectors, mine.labels), noise)
+            payload, event, _ = mechanism.privatize(
+                held.with_records(mine.vectors, mine.labels), noise, known
+            )
             releases.append(Release(round=t, client=client, payload=payload, event=event))
     scores = Antipodal().score(Transcript.of(releases).seen_by_server(), planted)
     return float(roc_auc_score(signs, scores)), scores, signs
@@ -97,6 +102,44 @@ def test_under_noise_by_group_a_canary_reaches_the_proof_whatever_it_is_clipped_
     assert abs(area - wanted) < 4 * standard_error(wanted, EACH)
     mu = mu_from_epsilon(epsilon=8.0, delta=1e-5)
     assert scores[signs].mean() == pytest.approx(mu**2 / 2, rel=0.15)
+
+
+@pytest.mark.parametrize("rounds", [1, 20])
+@pytest.mark.parametrize("relation", [Relation.REPLACE_ANY_LABEL, Relation.REPLACE_SAME_LABEL])
+def test_in_a_sum_a_canary_reaches_the_proof_although_its_count_is_noisy(relation, rounds):
+    defense = SumCount(epsilon=8.0, clip_norm=RADIUS, relation=relation)
+    area, scores, signs = attacked(defense.mechanism(rounds=rounds), rounds=rounds)
+    wanted = in_theory(8.0)
+    assert abs(area - wanted) < 3 * standard_error(wanted, EACH)
+    mu = mu_from_epsilon(epsilon=8.0, delta=1e-5)
+    assert scores[signs].mean() == pytest.approx(mu**2 / 2, abs=3 * mu / EACH**0.5)
+
+
+def test_half_the_noise_on_sums_shows():
+    mechanism = SumCount(epsilon=2.0, clip_norm=RADIUS).mechanism(rounds=1)
+    area, _, _ = attacked(Halved(mechanism), rounds=1)
+    assert area > in_theory(2.0) + 8 * standard_error(in_theory(2.0), EACH)
+    assert abs(area - in_theory(2.0, times=2)) < 3 * standard_error(in_theory(2.0, times=2), EACH)
+
+
+def test_a_canary_is_no_question_where_records_come_and_go():
+    mechanism = SumCount(epsilon=2.0, clip_norm=RADIUS, relation=Relation.ADD_REMOVE).mechanism(rounds=1)
+    with pytest.raises(NotApplicableError, match="no neighbours under 'add or remove one record'"):
+        attacked(mechanism, rounds=1)
+
+
+@dataclass(frozen=True)
+class Halved(Mechanism):
+    """Sums and counts with half of the noise that the event claims."""
+
+    claimed: GaussianSums
+
+    def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Gaussian:
+        return self.claimed.event(embeddings, known)
+
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
+        half = replace(self.claimed, noise_multiplier=self.claimed.noise_multiplier / 2)
+        return half.privatize(embeddings, noise, known)._replace(event=self.event(embeddings, known))
 
 
 @dataclass(frozen=True)

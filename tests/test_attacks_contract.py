@@ -13,7 +13,7 @@ from accountant.contract import DependsOn
 from accountant.events import Gaussian, PureDP
 from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
 from privkit import canary, plug
-from privkit.defenses._base import AbstractReleaseDefense
+from privkit.defenses._base import AbstractReleaseDefense, Known
 from privkit.defenses.igpp import Igpp
 from privkit.defenses.none import Nothing
 from privkit.embeddings import Embeddings
@@ -78,9 +78,10 @@ def scene(defense: AbstractReleaseDefense, seed: int = 1) -> Scene:
         mine = Embeddings(
             vectors=members.of(client).vectors, labels=members.of(client).labels, encoder=DependsOn.PUBLIC
         ).with_records(held.of(client).vectors, held.of(client).labels)
+        known = Known(labels=np.unique(mine.labels))
         for t in range(ROUNDS):
             noise = SeededNoise(keyed(seed, Purpose.RELEASE, round=t, client=client))
-            payload, event, _ = defense.mechanism(rounds=ROUNDS).privatize(mine, noise)
+            payload, event, _ = defense.mechanism(rounds=ROUNDS).privatize(mine, noise, known)
             releases.append(Release(round=t, client=client, payload=payload, event=event))
     return Scene(
         releases=tuple(sorted(releases, key=lambda r: (r.round, r.client))),

@@ -52,7 +52,7 @@ def test_log_likelihood_ratio_is_a_difference_of_log_densities(seed, count, n_re
         release=Averaged(
             vector=mean + 0.3 * rng.standard_normal(5),
             variance=(std * np.array([1.0, 1.0, 3.0, 0.5, 1.0])) ** 2,
-            count=count,
+            count=float(count),
             rounds=(),
             weight_Td=np.zeros((0, 5)),
         ),
@@ -212,7 +212,9 @@ def test_a_candidate_is_clipped_as_each_round_declared_it(seed, kinds):
         for kind in kinds
     )
     weight_Td = rng.dirichlet(np.ones(len(kinds)), 6).T
-    release = Averaged(vector=np.zeros(6), variance=np.ones(6), count=1, rounds=rounds_, weight_Td=weight_Td)
+    release = Averaged(
+        vector=np.zeros(6), variance=np.ones(6), count=1.0, rounds=rounds_, weight_Td=weight_Td
+    )
     candidates = rng.standard_normal((5, 6)) * np.array([[0.1], [0.5], [1.0], [3.0], [50.0]])
     wanted = [
         sum(w * clipped_one_by_one(g, z) for w, g in zip(weight_Td, rounds_, strict=True)) for z in candidates

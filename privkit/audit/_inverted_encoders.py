@@ -14,7 +14,7 @@ from privkit.config import RunConfig
 from privkit.methods._base import State
 from privkit.models._cache import sha256_of
 from privkit.personal import PersonalModel
-from privkit.release import Prototypes
+from privkit.release import ByClass
 from privkit.train.cohort import Client, Cohort
 from privkit.train.local import train_round
 from privkit.train.optimizer import StackedAdamW
@@ -132,7 +132,7 @@ def _broadcasts(view: RunView, config: RunConfig) -> list[State]:
     for round in range(view.run.rounds):
         got = {r.client: r.payload for r in view.transcript.releases if r.round == round}
         uploads = {
-            m: p.only(p.labels < info.num_classes) for m, p in got.items() if isinstance(p, Prototypes)
+            m: p.only(p.labels < info.num_classes) for m, p in got.items() if isinstance(p, ByClass)
         }
         state = config.method.merge(state, uploads)
         states.append(state)

@@ -8,7 +8,7 @@ import numpy as np
 from attacks.statistics.seeds import OverSeeds, over_seeds
 from privkit import atomic
 from privkit.audit.cells import Cell
-from privkit.release import Payload, Prototypes
+from privkit.release import ByClass, Payload
 from privkit.store import Run, RunInfo
 from privkit.transcript import Transcript
 from reports.findings import Cost
@@ -101,7 +101,7 @@ def _bytes_sent(transcripts: Sequence[Transcript], info: RunInfo) -> float:
 
 
 def _own_bytes(payload: Payload, num_classes: int) -> int:
-    own = payload.only(payload.labels < num_classes) if isinstance(payload, Prototypes) else payload
+    own = payload.only(payload.labels < num_classes) if isinstance(payload, ByClass) else payload
     return own.nbytes
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import singledispatch
 
 import numpy as np
 
 from accountant.events import GroupGaussian, NonPrivate, leaves
 from accountant.tradeoff import AbstractCurve
 from attacks._base import AbstractAttack
-from attacks._known_noise import count, groups_of, noisy_leaf, prototypes
+from attacks._known_noise import Groups, count, groups_of, noisy_leaf, prototypes
 from attacks.statistics.advantage import held_out_advantage
 from attacks.statistics.auc import auc
 from attacks.statistics.ceiling import CeilingTest, auc_above, tpr_above
@@ -23,7 +24,7 @@ from privkit.audit import curves
 from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
 from privkit.errors import InputError
-from privkit.release import Prototypes, Release
+from privkit.release import ByClass, Payload, Release, SumsAndCounts
 from privkit.truth import Hidden, Truth
 from reports.findings import Taken
 
@@ -219,18 +220,37 @@ def residuals(view: RunView, truth: Truth) -> dict[tuple[int, int], np.ndarray]:
         hidden = truth.hidden.get((release.round, release.client))
         if hidden is None:
             continue
-        vectors = prototypes(release).vectors.astype(np.float64)
-        _refuse_misfit(view, release, hidden, vectors)
-        std_d = groups_of(release, hidden.groups).std_d
-        if (std_d > 0).any():
-            counts_P = np.array([count(release, row) for row in range(len(vectors))])
-            standardised = (vectors - hidden.means) * counts_P[:, None] / np.where(std_d > 0, std_d, np.inf)
-            found[release.round, release.client] = standardised[:, std_d > 0].ravel()
+        _refuse_misfit(view, release, hidden)
+        groups = groups_of(release, hidden.groups)
+        if (groups.std_d > 0).any():
+            found[release.round, release.client] = _standardised(release.payload, release, hidden, groups)
     return found
 
 
-def _refuse_misfit(view: RunView, release: Release, hidden: Hidden, vectors: np.ndarray) -> None:
+@singledispatch
+def _standardised(payload: Payload, release: Release, hidden: Hidden, groups: Groups) -> np.ndarray:
+    """Return (released - clean) / claimed standard deviation of every noisy number of a release."""
+    vectors = prototypes(release).vectors.astype(np.float64)
+    counts_P = np.array([count(release, row) for row in range(len(vectors))])
+    noisy_d = groups.std_d > 0
+    left = (vectors - hidden.means) * counts_P[:, None]
+    return (left[:, noisy_d] / groups.std_d[noisy_d]).ravel()
+
+
+@_standardised.register
+def _standardised_sums(
+    payload: SumsAndCounts, release: Release, hidden: Hidden, groups: Groups
+) -> np.ndarray:
+    # in the block of counts, a record is one clip norm, and the noise is the same
+    counts_std = groups.stds[0] / groups.norms[0]
+    sums = (payload.vectors.astype(np.float64) - hidden.means) / groups.std_d
+    return np.concatenate([sums.ravel(), (payload.totals - hidden.counts) / counts_std])
+
+
+def _refuse_misfit(view: RunView, release: Release, hidden: Hidden) -> None:
     """Raise if what was computed on the way to a release cannot have led to it."""
+    payload = release.payload
+    vectors = payload.vectors if isinstance(payload, ByClass) else prototypes(release).vectors
     leaf = noisy_leaf(release)
     groups = len(leaf.noise_multipliers) if isinstance(leaf, GroupGaussian) else 1
     fits = (
@@ -238,6 +258,7 @@ def _refuse_misfit(view: RunView, release: Release, hidden: Hidden, vectors: np.
         and hidden.groups.shape == vectors.shape[1:]
         and np.isfinite(hidden.means).all()
         and np.isin(hidden.groups, np.arange(groups)).all()
+        and _counts_fit(payload, hidden)
     )
     if not fits:
         raise InputError(
@@ -246,11 +267,19 @@ def _refuse_misfit(view: RunView, release: Release, hidden: Hidden, vectors: np.
         )
 
 
+def _counts_fit(payload: Payload, hidden: Hidden) -> bool:
+    """Return whether clean counts were kept exactly where noisy ones were sent, one for each."""
+    if not isinstance(payload, SumsAndCounts):
+        return hidden.counts is None
+    counts = hidden.counts
+    return counts is not None and counts.shape == payload.totals.shape and bool(np.isfinite(counts).all())
+
+
 def repeated(view: RunView) -> str:
     """Return the sentence that a noisy vector was released twice, bit for bit, or nothing."""
     seen: dict[bytes, tuple[int, int]] = {}
     for release in view.transcript.releases:
-        if not isinstance(release.payload, Prototypes):
+        if not isinstance(release.payload, ByClass):
             continue
         if any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(release.event)):
             continue

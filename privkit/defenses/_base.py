@@ -12,7 +12,7 @@ from privkit.defenses._local import AsPublished, LocalRule
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.plug import Plugin
-from privkit.release import Prototypes
+from privkit.release import ByClass
 from privkit.truth import Hidden
 
 
@@ -26,7 +26,7 @@ class Promise(NamedTuple):
 class Privatized(NamedTuple):
     """One message, what it cost, and what was computed on the way to it and stays with the client."""
 
-    payload: Prototypes
+    payload: ByClass
     event: Event
     hidden: Hidden
 

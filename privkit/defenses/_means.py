@@ -35,6 +35,35 @@ def class_means(embeddings: Embeddings) -> ClassMeans:
     return ClassMeans(member_PN @ embeddings.vectors / counts[:, None], labels, counts)
 
 
+class ClassSums(NamedTuple):
+    """The sum of every class that was asked for, present or not.
+
+    Attributes:
+        vectors: shape [P, d]; zeros for a class without records.
+        counts: records in each sum, shape [P].
+    """
+
+    vectors: Float64[np.ndarray, "P d"]
+    counts: Float64[np.ndarray, " P"]
+
+
+def class_sums(embeddings: Embeddings, labels: Int64[np.ndarray, " P"]) -> ClassSums:
+    """Return the sum of each of some classes; a record of another class is refused.
+
+    Args:
+        embeddings: of one client, clipped; none at all is fine.
+        labels: the classes, ascending.
+    """
+    member_PN = labels[:, None] == embeddings.labels[None]
+    if not member_PN.any(0).all():
+        odd = int(embeddings.labels[int(np.argmin(member_PN.any(0)))])
+        raise InputError(
+            f"a client has a record of class {odd}, which is none of the classes that were announced; announce it, or "
+            "drop the record."
+        )
+    return ClassSums(member_PN.astype(np.float64) @ embeddings.vectors, member_PN.sum(1).astype(np.float64))
+
+
 def refuse_single_records(means: ClassMeans, *, least: int) -> None:
     """Raise if a class has fewer than ``least`` records: its prototype would be one record and noise of 2R."""
     if (means.counts < least).any():

@@ -159,10 +159,10 @@ class GroupwiseMeans(Mechanism):
         noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
         found = overlap(embeddings.where(known.real(embeddings.labels)), informative_d)
-        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, group_d, found))
+        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, group_d, overlap=found))
 
     def remember(self, known: Known, sent: Privatized) -> Memory:
-        real = sent.payload.only(known.real(sent.payload.labels))
+        real = sent.payload.only(known.real(sent.payload.labels)).prototypes()
         return self.partition.remember(known.memory, real, sent.hidden.groups == 0)
 
     def _groups(self, embeddings: Embeddings) -> Allocation:

@@ -15,7 +15,7 @@ from pydantic import Field
 from privkit.batch import Batch
 from privkit.personal import PersonalModel
 from privkit.plug import Plugin, Settings
-from privkit.release import Prototypes
+from privkit.release import ByClass
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,7 +46,7 @@ class AbstractMethod(Plugin):
         """Return the server's state before the first round."""
 
     @abstractmethod
-    def merge(self, server: State, uploads: Mapping[int, Prototypes]) -> State:
+    def merge(self, server: State, uploads: Mapping[int, ByClass]) -> State:
         """Return the server's state after one round's messages, keyed by client."""
 
     @abstractmethod

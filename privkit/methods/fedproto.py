@@ -9,7 +9,7 @@ from pydantic import Field
 from privkit.batch import Batch
 from privkit.methods._base import AbstractMethod, State, cross_entropy
 from privkit.personal import PersonalModel
-from privkit.release import Prototypes
+from privkit.release import ByClass
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,8 +19,9 @@ class FedProto(AbstractMethod):
     """Federated prototype learning.
 
     The server averages each class over the clients that hold it, unweighted: exact record counts would
-    be a second release. The loss is cross-entropy plus ``pull`` times the mean squared distance of an
-    embedding to the global prototype of its own class; a class nobody holds pulls nothing.
+    be a second release. Noisy ones that were paid for weigh the average instead. The loss is cross-entropy
+    plus ``pull`` times the mean squared distance of an embedding to the global prototype of its own class; a
+    class nobody holds pulls nothing.
     """
 
     citation: ClassVar[str] = "fedproto"
@@ -36,13 +37,17 @@ class FedProto(AbstractMethod):
             "holders": np.zeros(num_classes, dtype=np.int64),
         }
 
-    def merge(self, server: State, uploads: Mapping[int, Prototypes]) -> State:
+    def merge(self, server: State, uploads: Mapping[int, ByClass]) -> State:
         total = np.zeros(server["prototypes"].shape)
         holders = np.zeros_like(server["holders"])
+        shares = np.zeros(len(holders))
         for sent in uploads.values():
-            np.add.at(total, sent.labels, sent.vectors)
+            numerators, denominators = sent.shares()
+            np.add.at(total, sent.labels, numerators)
+            np.add.at(shares, sent.labels, denominators)
             np.add.at(holders, sent.labels, 1)
-        mean = total / np.maximum(holders, 1)[:, None]
+        # noisy totals may add up to nothing or less; a prototype counts at least one record of each client
+        mean = total / np.maximum(shares, np.maximum(holders, 1))[:, None]
         return {"prototypes": mean.astype(np.float32), "holders": holders}
 
     def down(self, server: State, client: int) -> State:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 from privkit.batch import Batch
 from privkit.methods._base import AbstractMethod, State, cross_entropy
 from privkit.personal import PersonalModel
-from privkit.release import Prototypes
+from privkit.release import ByClass
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,7 +20,7 @@ class LocalOnly(AbstractMethod):
     def start(self, *, dim: int, num_classes: int) -> State:
         return {}
 
-    def merge(self, server: State, uploads: Mapping[int, Prototypes]) -> State:
+    def merge(self, server: State, uploads: Mapping[int, ByClass]) -> State:
         return server
 
     def down(self, server: State, client: int) -> State:

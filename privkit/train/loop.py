@@ -22,7 +22,7 @@ from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.methods._base import State
 from privkit.noise import Purpose, SeededNoise, keyed
-from privkit.release import Prototypes, Release
+from privkit.release import ByClass, Release
 from privkit.store import Run
 from privkit.train import study as studies
 from privkit.train.cohort import Client, Cohort
@@ -355,6 +355,6 @@ def _planted(run: Run) -> Records | None:
     return None if canaries is None else canary.planted(canaries, run.truth().canary_signs)
 
 
-def _without_canaries(release: Release, num_classes: int) -> Prototypes:
-    assert isinstance(release.payload, Prototypes)
+def _without_canaries(release: Release, num_classes: int) -> ByClass:
+    assert isinstance(release.payload, ByClass)
     return release.payload.only(release.payload.labels < num_classes)
