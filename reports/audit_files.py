@@ -137,6 +137,7 @@ def notes(findings: Findings) -> list[str]:
     empty = [f"{c.name}, {t.attack}: {t.reason}." for c in findings.cells for t in c.taken if t.reason]
     return [
         *_scopes(findings),
+        *(f"{cell.name} {cell.ended}." for cell in findings.cells if cell.ended),
         *_READING,
         *(["No number: " + " ".join(empty)] if empty else []),
         *(["Failed: " + " ".join(findings.failed)] if findings.failed else []),

@@ -38,6 +38,10 @@ def cells(findings: Findings) -> Table:
         "seeds",
         "reasons",
         "by_domain",
+        "overlap",
+        "overlap_std",
+        "overlap_chance",
+        "ended",
     )
     return Table(columns=PROMISED_AND_COST, rows=[_cell_row(c) for c in findings.cells], extra=extra)
 
@@ -77,6 +81,10 @@ def _cell_row(cell: CellFindings) -> dict[str, Any]:
         "model": cell.model,
         "seeds": cell.seeds,
         "reasons": "; ".join(cell.reasons),
+        "overlap": cell.overlap and cell.overlap.share.mean,
+        "overlap_std": cell.overlap and cell.overlap.share.std,
+        "overlap_chance": cell.overlap and cell.overlap.chance,
+        "ended": cell.ended,
         "by_domain": ", ".join(f"{name} {value:.3f}" for name, value in cell.cost.by_domain.items()),
     }
 

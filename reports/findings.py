@@ -230,6 +230,19 @@ class NoiseScale:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """The share of the true top-k coordinates that was in VPP's informative group.
+
+    Attributes:
+        share: mean over rounds and clients of a run, in [0, 1], over seeds.
+        chance: what a random group of the same size reaches on average, k / d.
+    """
+
+    share: OverSeeds
+    chance: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cost:
     """What the cell cost.
 
@@ -266,6 +279,8 @@ class CellFindings:
         ceiling: the proof's limit as a curve; ``None`` where no proof covers the cell.
         spending: epsilon after each round.
         inversions: feature inversion, one entry per tier tried.
+        overlap: how much of the coordinates that matter a partition chose; ``None`` where none was chosen.
+        ended: why the runs ended before all planned rounds; empty when they did not.
     """
 
     name: str
@@ -280,6 +295,8 @@ class CellFindings:
     ceiling: Line | None = None
     spending: Spending = Spending()
     inversions: tuple[Inversion, ...] = ()
+    overlap: Overlap | None = None
+    ended: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,6 +51,12 @@ def _broken(cell: CellFindings) -> str:
     return "; ".join(reasons) or claim.unbounded or "none"
 
 
+_OVERLAP = (
+    _number("overlap", "true top-k chosen", show=numbers.rate_or_blank),
+    _number("overlap_chance", "by chance", show=numbers.rate_or_blank),
+)
+
+
 def cost(findings: Findings) -> Table:
     """Return one row per cell: accuracy, with its spread and per domain, bytes and time."""
     domains = list(dict.fromkeys(name for cell in findings.cells for name in cell.cost.by_domain))
@@ -63,6 +69,7 @@ def cost(findings: Findings) -> Table:
             _number("seeds", "seeds", show=numbers.count),
             _number("against_local", "vs local", show=numbers.signed),
             *(_number(f"domain {name}", name) for name in domains),
+            *(_OVERLAP if any(cell.overlap for cell in findings.cells) else ()),
             _number("bytes_per_round", "sent / round", show=numbers.size),
             _number("seconds", "s / run", show=numbers.seconds),
         ),

@@ -51,6 +51,12 @@ def attacks(audits: Sequence[Audit]) -> Table:
     return Table(columns=columns, rows=rows, extra=(*_CLAIM, *(key for key in keys if key not in shown)))
 
 
+_OVERLAP = (
+    Column(key="overlap", title="true top-k chosen", show=numbers.rate_or_blank, right=True),
+    Column(key="overlap_chance", title="by chance", show=numbers.rate_or_blank, right=True),
+)
+
+
 def utility(audits: Sequence[Audit]) -> Table:
     """Return one row per run and cell: accuracy per domain, its mean, and its spread over domains and seeds.
 
@@ -66,10 +72,13 @@ def utility(audits: Sequence[Audit]) -> Table:
         Column(key="std_domains", title="std over domains", show=numbers.rate, right=True),
         Column(key="std_seeds", title="std over seeds", show=numbers.rate, right=True),
         Column(key="against_local", title="vs local", show=numbers.signed, right=True),
+        *(_OVERLAP if any(cell.overlap for _, cell, _ in cells) else ()),
         _SEEDS,
     )
     rows = [{**_about(run, cell, findings), **_utility(cell)} for run, cell, findings in cells]
-    return Table(columns=columns, rows=rows, extra=(*_CLAIM, "bytes_per_round", "seconds", "reason"))
+    return Table(
+        columns=columns, rows=rows, extra=(*_CLAIM, "overlap_std", "bytes_per_round", "seconds", "reason")
+    )
 
 
 def _utility(cell: CellFindings) -> dict[str, Any]:
@@ -81,6 +90,9 @@ def _utility(cell: CellFindings) -> dict[str, Any]:
         "std_domains": domains.std,
         "std_seeds": over and over.std,
         "against_local": cost.against_local,
+        "overlap": cell.overlap and cell.overlap.share.mean,
+        "overlap_std": cell.overlap and cell.overlap.share.std,
+        "overlap_chance": cell.overlap and cell.overlap.chance,
         "bytes_per_round": cost.bytes_per_round,
         "seconds": cost.seconds,
         "reason": _why_not(cell),

@@ -3,8 +3,9 @@ import math
 from dataclasses import replace
 
 from accountant.consequences import Broken
+from attacks.statistics.seeds import over_seeds
 from reports import assumption_tables, audit_files
-from reports.findings import Elsewhere, Findings
+from reports.findings import Elsewhere, Findings, Overlap
 from tests import made
 
 
@@ -56,3 +57,13 @@ def test_what_promises_nothing_is_written_down_too() -> None:
 def test_nothing_broken_makes_no_table() -> None:
     assert not assumption_tables.broken(found(broken=())).rows
     assert "Broken assumptions" not in audit_files.markdown(found(broken=()))
+
+
+def test_a_run_that_its_budget_ended_and_what_its_partition_chose_are_in_the_report() -> None:
+    whole = made.findings()
+    chosen = Overlap(share=over_seeds([0.25, 0.35]), chance=0.2)
+    cell = replace(whole.cells[0], ended="stopped before round 13 of 20: client 0 has spent", overlap=chosen)
+    text = audit_files.markdown(replace(whole, cells=(cell, *whole.cells[1:])))
+    assert f"{cell.name} stopped before round 13 of 20" in text
+    record = audit_files.tables(replace(whole, cells=(cell,)))["cells"].records()[0]
+    assert (record["overlap"], record["overlap_chance"]) == (0.3, 0.2)

@@ -131,9 +131,7 @@ def _broadcasts(view: RunView, config: RunConfig) -> list[State]:
     states = []
     for round in range(view.run.rounds):
         got = {r.client: r.payload for r in view.transcript.releases if r.round == round}
-        uploads = {
-            m: p.only(p.labels < info.num_classes) for m, p in got.items() if isinstance(p, ByClass)
-        }
+        uploads = {m: p.only(p.labels < info.num_classes) for m, p in got.items() if isinstance(p, ByClass)}
         state = config.method.merge(state, uploads)
         states.append(state)
     return states

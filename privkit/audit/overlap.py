@@ -1,25 +1,11 @@
 """How much of the coordinates that truly separate the classes a defense chose, beside what a coin would have."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from attacks.statistics.seeds import OverSeeds, over_seeds
+from attacks.statistics.seeds import over_seeds
 from privkit.audit.cells import Cell
 from privkit.truth import Hidden
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overlap:
-    """The share of the true top-k that was in the informative group.
-
-    Attributes:
-        share: mean over rounds and clients of a run, in [0, 1], over seeds.
-        chance: what a random group of the same size reaches on average, k / d.
-    """
-
-    share: OverSeeds
-    chance: float
+from reports.findings import Overlap
 
 
 def overlap(cell: Cell) -> Overlap | None:

@@ -23,6 +23,7 @@ from privkit.audit.cells import Cell, cells
 from privkit.audit.choice import Attack, every_attack
 from privkit.audit.cost import controls, cost
 from privkit.audit.inverted import invert
+from privkit.audit.overlap import overlap
 from privkit.audit.promised import kept_filter, overspent, promised, worst_event
 from privkit.audit.scored import RunView
 from privkit.audit.spending import spending
@@ -279,7 +280,18 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
         ceiling=_ceiling_line(work),
         spending=spending(work.transcripts, work.canaries, delta=work.cell.delta, rounds=work.cell.rounds),
         inversions=tuple(work.inversions),
+        overlap=overlap(work.cell),
+        ended=_ended(work.cell),
     )
+
+
+def _ended(cell: Cell) -> str:
+    """Return why the runs ended before their planned rounds, as the first one's ledger proves; or nothing."""
+    run, stop = cell.first, cell.first.stopped
+    if stop is None:
+        return ""
+    names = run.info.clients
+    return stop.sentence(client=names[stop.client], completed=run.completed, planned=run.info.rounds)
 
 
 def _planted(canaries: taken.Judged | None) -> tuple[int, int]:
