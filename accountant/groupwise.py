@@ -12,8 +12,8 @@ isotropic one with ``sigma_ref``. That holds for records clipped group by group.
 The same noise costs the same for the larger set that it fits: the ellipsoid ``sum_g ||z_g||^2 / a_g^2 <= 1`` with
 semi-axes ``a_g = R_g / sqrt(w_g)``. Measured in units of ``a_g``, records lie in the unit ball and the noise
 ``sigma_g 2 R_g = sigma_ref 2 a_g`` is isotropic, so a record replaced by its negative moves a mean by 2 / n there:
-``mu = 1 / sigma_ref``. The product of the balls lies inside, since ``sum_g R_g^2 / a_g^2 = sum_g w_g = 1``, so less is
-clipped away for nothing.
+``mu = 1 / sigma_ref``. The product of the balls lies inside, since ``sum_g R_g^2 / a_g^2 = sum_g w_g = 1``, so the
+nearest point of the ellipsoid is never farther from a record than that of the balls.
 
 Source: VPDR, Eqs. 10-14 and 19; corrections to the accounting analysis (the ellipsoid)
 """

@@ -10,6 +10,7 @@ from accountant.contract import Contract, DependsOn, Relation
 from accountant.events import ClipSet, Gaussian, GroupGaussian, Leaf, NonPrivate, leaves
 from accountant.relations import reach
 from attacks._base import NotApplicableError
+from privkit.clip import ellipsoid_factors
 from privkit.release import ByClass, Payload, Prototypes, Release, SumsAndCounts
 from privkit.transcript import ServerView
 
@@ -71,11 +72,13 @@ class Averaged:
         groups = range(max(len(g.norms) for g in self.rounds))
         mine_GTd = np.array([[g.index == group for g in self.rounds] for group in groups])
         norms_GT = np.array([[_norm(g, group) for g in self.rounds] for group in groups])
-        lengths_GNT = np.sqrt(vectors**2 @ mine_GTd.transpose(0, 2, 1)) / norms_GT[:, None]
-        whole_NT = np.sqrt((lengths_GNT**2).sum(0))
+        lengths_GNT = np.sqrt(vectors**2 @ mine_GTd.transpose(0, 2, 1))
+        norms_G1T = norms_GT[:, None]
+        scale_GNT = 1 / np.maximum(lengths_GNT / norms_G1T, 1.0)
+        if together_T.any():
+            scale_GNT = np.where(together_T, ellipsoid_factors(lengths_GNT, norms_G1T), scale_GNT)
         for group in groups:
-            scale_NT = 1 / np.maximum(np.where(together_T, whole_NT, lengths_GNT[group]), 1.0)
-            factor_Nd += scale_NT @ (self.weight_Td * mine_GTd[group])
+            factor_Nd += scale_GNT[group] @ (self.weight_Td * mine_GTd[group])
         return vectors * factor_Nd
 
 

@@ -8,6 +8,8 @@ from jaxtyping import Float64
 from accountant.events import ClipSet
 
 _SHORTEST = 1e-150  # squares of anything below underflow
+_MOST_STEPS = 100
+_ROUNDING = 1e-14
 
 
 def clip_to_ball(vectors_ND: np.ndarray, *, norm: float) -> Float64[np.ndarray, "N D"]:
@@ -49,23 +51,57 @@ def clip_groups(
 def clip_ellipsoid(
     vectors_ND: np.ndarray, group_D: np.ndarray, *, norms: Sequence[float]
 ) -> Float64[np.ndarray, "N D"]:
-    """Return each row scaled down into an ellipsoid, ``sum_g ||z_g||^2 / a_g^2 <= 1``; rows inside stay as they are.
+    """Return each row moved to the nearest point of an ellipsoid, ``sum_g ||z_g||^2 / a_g^2 <= 1``.
+
+    Rows inside stay as they are. Balls that lie inside the ellipsoid are never nearer, so it loses less of a row
+    than clipping group by group to such balls.
 
     Args:
         vectors_ND: rows to clip.
         group_D: group of each coordinate, an index into ``norms``.
         norms: semi-axis of each group, above 0; all equal is one ball.
 
-    >>> clip_ellipsoid(np.array([[3.0, 4.0], [0.3, 0.4]]), np.array([0, 1]), norms=(3.0, 4.0)).round(4)
-    array([[2.1213, 2.8284],
+    >>> clip_ellipsoid(np.array([[3.0, 4.0], [0.3, 0.4]]), np.array([0, 1]), norms=(5.0, 1.0)).round(4)
+    array([[2.6139, 0.8525],
            [0.3   , 0.4   ]])
     """
-    axis_D = np.asarray(norms, dtype=np.float64)[group_D]
-    if not (axis_D > 0).all():
+    axes_G1 = np.asarray(norms, dtype=np.float64)[:, None]
+    if not (axes_G1 > 0).all():
         raise ValueError(f"norms={tuple(norms)} must all be above 0.")
     vectors = np.asarray(vectors_ND, dtype=np.float64)
-    lengths = np.linalg.norm(vectors / axis_D, axis=1, keepdims=True)
-    return vectors / np.maximum(lengths, 1.0)
+    groups = range(len(axes_G1))
+    lengths_GN = np.array([np.linalg.norm(vectors[:, group_D == group], axis=1) for group in groups])
+    return vectors * ellipsoid_factors(lengths_GN, axes_G1)[group_D].T
+
+
+def ellipsoid_factors(lengths: np.ndarray, axes: np.ndarray) -> Float64[np.ndarray, "..."]:
+    r"""Return what each group of a row is multiplied by on the way to the nearest point of an ellipsoid.
+
+    That is ``1 / (1 + t / a_g^2)`` with the root ``t >= 0`` of ``sum_g (||z_g|| / a_g)^2 / (1 + t / a_g^2)^2 = 1``,
+    found by Newton's method on the inverse square root of the sum. That is concave in t and rises, so no step from
+    below goes too far.
+
+    Args:
+        lengths: l2 norm of each group of each row, groups first; at least 0.
+        axes: semi-axis of each group, above 0; shaped so that it broadcasts with ``lengths``.
+
+    Returns:
+        In (0, 1], groups first.
+
+    Source: More and Sorensen (1983), "Computing a trust region step", Section 3
+    """
+    inverse, share = np.asarray(axes, dtype=np.float64) ** -2.0, (lengths / axes) ** 2
+    t = np.zeros(share.shape[1:])
+    for _ in range(_MOST_STEPS):
+        kept = 1 / (1 + t * inverse)
+        whole = (share * kept**2).sum(0)
+        if (whole <= 1 + _ROUNDING).all():
+            break
+        root = np.sqrt(np.maximum(whole, 1.0))
+        slope = (share * inverse * kept**3).sum(0) / root**3
+        t = t + np.divide(1 - 1 / root, slope, out=np.zeros_like(t), where=root > 1)
+    kept = 1 / (1 + t * inverse)
+    return kept / np.sqrt(np.maximum((share * kept**2).sum(0), 1.0))
 
 
 CLIPS = {

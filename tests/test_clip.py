@@ -89,8 +89,13 @@ def test_inside_the_ellipsoid_rows_stay_and_outside_they_land_on_it(vectors, sem
         if length <= 1:
             assert row == pytest.approx(given_row, rel=1e-14)
         else:
-            assert row * length == pytest.approx(given_row, rel=1e-12, abs=1e-300)
             assert measured(row, groups, semi_axes) == pytest.approx(1.0, rel=1e-12)
+            # nearest: what was taken away is along the outward normal, z_g / a_g^2
+            normal = row / np.array(semi_axes)[groups] ** 2
+            away = given_row - row
+            assert away @ normal == pytest.approx(
+                np.linalg.norm(away) * np.linalg.norm(normal), rel=1e-6, abs=1e-9
+            )
 
 
 @settings(max_examples=60)
@@ -101,6 +106,11 @@ def test_balls_whose_shares_add_up_to_one_lie_inside_the_ellipsoid(vectors, weig
     semi_axes = (balls[0] / weight**0.5, balls[1] / (1 - weight) ** 0.5)
     inside = clip_groups(vectors, groups, norms=balls)
     assert clip_ellipsoid(inside, groups, norms=semi_axes) == pytest.approx(inside, rel=1e-12)
+    lost = [
+        np.linalg.norm(vectors - c, axis=1)
+        for c in (clip_ellipsoid(vectors, groups, norms=semi_axes), inside)
+    ]
+    assert (lost[0] <= lost[1] * (1 + 1e-9) + 1e-9).all()
 
 
 @settings(max_examples=40)
