@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -18,6 +19,7 @@ from accountant.gaussian import mu_from_epsilon
 from accountant.groupwise import Allocation
 from accountant.vpp import SplitCalibration
 from privkit import plug
+from privkit.config import load
 from privkit.defenses._base import Known
 from privkit.defenses.vpp import Vpp
 from privkit.embeddings import Embeddings
@@ -33,6 +35,8 @@ from privkit.partitions.oracle import Oracle
 from privkit.partitions.public import Public
 from privkit.partitions.random import Random
 from privkit.release import Prototypes
+from privkit.store import Run
+from privkit.train.loop import train
 
 DIM, SIZE, CLASSES = 60, 6, 4
 LABELS = np.repeat(np.arange(CLASSES, dtype=np.int64), [25, 30, 40, 25])
@@ -156,6 +160,15 @@ def test_private_selections_find_the_truth_only_at_a_huge_budget(partition):
     assert abs(np.mean(found) - 0.1) < 4 * np.std(found) / 300**0.5
 
 
+@pytest.mark.parametrize("partition", [Gumbel(), Gaussian()])
+def test_a_linear_split_needs_a_pure_selection(partition):
+    defense = Vpp(epsilon=1.0, partition=partition, calibration=SplitCalibration.SPLIT)
+    with pytest.raises(
+        InputError, match=f"with a pure selection, and partition {partition.name} is none; use"
+    ):
+        defense.mechanism(rounds=2)
+
+
 # ---------------------------------------------------------------------- the client's own history
 
 
@@ -249,6 +262,34 @@ def test_history_finds_the_truth_when_rounds_show_it_and_chance_when_they_do_not
     assert late(50.0, seeds=5).mean() > 0.9
     nothing = late(0.05, seeds=40).mean(1)
     assert abs(nothing.mean() - 0.1) < 4 * nothing.std() / 40**0.5
+
+
+class KilledError(Exception):
+    """What ends a training early."""
+
+
+@pytest.mark.parametrize("partition", ["history", {"name": "gumbel", "once": True}])
+def test_what_a_partition_remembers_survives_a_kill(tmp_path, partition):
+    path = tmp_path / "study.yaml"
+    study = {
+        "data": {"name": "digits", "per_class": 40},
+        "encoder": {"name": "usps_cnn"},
+        "rounds": 5,
+        "method": {"name": "fedproto", "predict": "prototype"},
+        "defense": {"name": "vpp", "epsilon": 20.0, "partition": partition},
+    }
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
+
+    def stop(stage: str, done: int, total: int) -> None:
+        if stage == "train" and done == 3:
+            raise KilledError
+
+    train(load(path), tmp_path / "whole", device="cpu")
+    with pytest.raises(KilledError):
+        train(load(path), tmp_path / "killed", device="cpu", progress=stop)
+    assert Run(tmp_path / "killed").completed == 3
+    train(load(path), tmp_path / "killed", device="cpu")
+    assert Run(tmp_path / "killed").anchor == Run(tmp_path / "whole").anchor
 
 
 # ---------------------------------------------------------------------- public records

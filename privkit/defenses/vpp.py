@@ -3,7 +3,9 @@
 Replacing one record of a class by another of the same class moves group g of that class's mean by at most
 ``2 R_g / n_c``, in both groups at once, and no other mean. Noise of ``sigma_g 2 R_g / n_c`` on each group is
 then one Gaussian mechanism with ``1/sigma_ref^2 = sum_g 1/sigma_g^2``, whatever partition was used, as long
-as it was fixed before the noise was drawn; a partition that looked at records costs its own part.
+as it was fixed before the noise was drawn; a partition that looked at records costs its own part. Clipped to the
+ellipsoid around the two balls instead, a record moves its class by as much in units of the same noise, and keeps more
+of itself (:mod:`accountant.groupwise`).
 """
 
 from dataclasses import dataclass, replace
@@ -159,7 +161,9 @@ class GroupwiseMeans(Mechanism):
         noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
         found = overlap(embeddings.where(known.real(embeddings.labels)), informative_d)
-        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, group_d, overlap=found))
+        return Privatized(
+            payload, self.event(embeddings, known), Hidden(means.vectors, group_d, overlap=found)
+        )
 
     def remember(self, known: Known, sent: Privatized) -> Memory:
         real = sent.payload.only(known.real(sent.payload.labels)).prototypes()
