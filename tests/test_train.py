@@ -23,6 +23,7 @@ from privkit.methods._base import AbstractMethod, State
 from privkit.release import ByClass, Prototypes
 from privkit.store import Run
 from privkit.train import study as studies
+from privkit.train.encoded import encode
 from privkit.train.loop import device_named, train
 from privkit.train.server import HonestServer
 
@@ -220,7 +221,7 @@ def test_noise_is_fresh_in_every_round_client_and_seed(finished):
 @pytest.mark.parametrize(("name", "least"), [(RUNS[0], 0.5), (RUNS[3], 0.0)])
 def test_accuracy_is_that_of_the_final_parameters(finished, name, least):
     (plan,) = [p for p in studies.plans(study(finished.parent)) if p.name == name]
-    data = studies.encode(plan.config)
+    data = encode(plan.config)
     state = Run(finished / name).state(3)
     table = pq.read_table(finished / name / "metrics.parquet").to_pylist()
     assert [(row["round"], row["client"], row["domain"]) for row in table] == [

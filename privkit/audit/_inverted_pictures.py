@@ -9,7 +9,8 @@ from attacks._base import NotApplicableError
 from privkit.config import RunConfig
 from privkit.models._cache import sha256_of
 from privkit.store import Run
-from privkit.train.study import Encoded, Plan, parts
+from privkit.train.encoded import Encoded
+from privkit.train.study import Plan, parts
 from privkit.transcript import Records
 
 LONGEST = 96

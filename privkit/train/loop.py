@@ -7,34 +7,30 @@ others go on, and what happens to its slices then is looked at by nobody.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from accountant import events
-from privkit import atomic, canary
-from privkit.allowance import Allowance
+from privkit import atomic
 from privkit.config import Study
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.methods._base import State
-from privkit.noise import Purpose, SeededNoise, keyed
 from privkit.release import ByClass, Release
 from privkit.store import Run
 from privkit.train import study as studies
 from privkit.train.cohort import Client, Cohort
+from privkit.train.encoded import Encoded, Progress, encode_all, source
 from privkit.train.local import accuracy, train_round
 from privkit.train.metrics import write_metrics
 from privkit.train.optimizer import StackedAdamW
+from privkit.train.outbox import Outbox, below
 from privkit.train.projection import refuse_unaffordable
 from privkit.train.server import AbstractServer, HonestServer
-from privkit.transcript import Records
 from privkit.truth import Hidden
-
-Progress = Callable[[str, int, int], None]
 
 
 def device_named(name: str) -> torch.device:
@@ -76,35 +72,19 @@ def train(
     todo, target = studies.plans(study), device_named(device)
     if todo[0].name != "." and (root / "run.json").exists():
         raise InputError(f"{root} holds a single run; train several cells or seeds into a new --out folder.")
-    encoded = _encode(todo, progress)
+    encoded = encode_all((plan.config for plan in todo), progress)
     for plan in todo:
         if (root / plan.name / "run.json").exists():
-            Run(root / plan.name).refuse_change(studies.info(plan, encoded[_source(plan)]))
+            Run(root / plan.name).refuse_change(studies.info(plan, encoded[source(plan.config)]))
     for plan in todo:
-        studies.refuse_impossible(plan, encoded[_source(plan)])
-        refuse_unaffordable(plan, encoded[_source(plan)])
+        studies.refuse_impossible(plan, encoded[source(plan.config)])
+        refuse_unaffordable(plan, encoded[source(plan.config)])
     for batch in studies.batches(root, todo):
-        data = encoded[_source(batch[0])]
+        data = encoded[source(batch[0].config)]
         names = [plan.name for plan in batch]
         runs = [studies.open_run(root, plan, data, names) for plan in batch]
         _Batch(batch, runs, data, target, server or HonestServer()).train(progress)
     return [root / plan.name for plan in todo]
-
-
-def _source(plan: studies.Plan) -> str:
-    """Return what decides a plan's features."""
-    return atomic.canonical_json([plan.config.data.settings(), plan.config.encoder.settings()])
-
-
-def _encode(todo: list[studies.Plan], progress: Progress) -> dict[str, studies.Encoded]:
-    """Return the features of every data set that some plans use, each encoded once."""
-    configs = {_source(plan): plan.config for plan in todo}
-    encoded = {}
-    for done, (source, config) in enumerate(configs.items()):
-        progress("encode", done, len(configs))
-        encoded[source] = studies.encode(config)
-    progress("encode", len(configs), len(configs))
-    return encoded
 
 
 class _Batch:
@@ -114,15 +94,14 @@ class _Batch:
         self,
         plans: list[studies.Plan],
         runs: list[Run],
-        data: studies.Encoded,
+        data: Encoded,
         device: torch.device,
         server: AbstractServer,
     ) -> None:
         self.plans, self.runs, self.data, self.server = plans, runs, data, server
         self.config = plans[0].config
         self.cohort = Cohort.stack(_clients(plans, data), device)
-        self.mechanisms = [p.config.defense.mechanism(rounds=p.config.rounds) for p in plans]
-        self.planted = [_planted(run) for run in runs]
+        self.outboxes = [Outbox(plan, run, data) for plan, run in zip(plans, runs, strict=True)]
         self.device = device
         self._start()
 
@@ -134,7 +113,6 @@ class _Batch:
         self.rule = self.config.defense.local
         self.memory = self.rule.memory(self.params)
         self.states = [p.config.method.start(dim=d, num_classes=c) for p in self.plans]
-        self.known = [studies.known(plan, self.data) for plan in self.plans]
         self.rows: list[list[dict[str, float | int]]] = [[] for _ in self.plans]
 
     def _tensor(self, array: np.ndarray) -> Tensor:
@@ -145,11 +123,13 @@ class _Batch:
         start, unfinished = self._start_round(), [run for run in self.runs if not run.complete]
         if start:
             self._load(start)
-        self.allowances = [_allowance(run, before=start) for run in self.runs]
+        for outbox in self.outboxes:
+            outbox.begin(start)
         began, end = time.perf_counter(), start
         for round in range(start, self.config.rounds):
             embedded = self._embedded()
-            self._stop_exhausted(round, embedded)
+            for r in self._going():
+                self.outboxes[r].stop_if_exhausted(round, embedded[r])
             if not self._going():
                 break
             progress("train", round, self.config.rounds)
@@ -167,22 +147,10 @@ class _Batch:
         completed = [self.runs[r].completed for r in self._going()]
         return min(completed) if max(completed) - min(completed) <= 1 else 0
 
-    def _stop_exhausted(self, round: int, embedded: list[Embeddings]) -> None:
-        """End the runs one of whose clients cannot afford the next release; no noise of this round is drawn yet."""
-        for g, mine in sorted(enumerate(embedded), key=lambda pair: self.cohort.clients[pair[0]].index):
-            client = self.cohort.clients[g]
-            run, allowance = self.runs[client.run], self.allowances[client.run]
-            if allowance is None or run.ended or round < run.completed:
-                continue
-            event = self.mechanisms[client.run].event(mine, self.known[client.run][client.index])
-            why = allowance.exceeded(round=round, client=client.index, event=event)
-            if why is not None:
-                run.stop(why)
-
-    def _round(self, round: int, embedded: list[Embeddings]) -> None:
-        released = self._release(round, embedded)
-        for r in self._going():
-            uploads = {x.client: _without_canaries(x, self.data.num_classes) for x, _ in released[r]}
+    def _round(self, round: int, embedded: list[list[Embeddings]]) -> None:
+        released = {r: self.outboxes[r].release(round, embedded[r]) for r in self._going()}
+        for r, sent in released.items():
+            uploads = {x.client: _without_canaries(x, self.data.num_classes) for x, _ in sent}
             self.states[r] = self.server.merge(self.plans[r].config.method, self.states[r], uploads)
         down = self._down()
         shared = {"method": self.config.method, "model": self.config.model, "cohort": self.cohort}
@@ -202,54 +170,18 @@ class _Batch:
             self.rows[client.run].append({"round": round, "client": client.index, "accuracy": score})
         self._commit(round, released)
 
-    def _embedded(self) -> list[Embeddings]:
-        """Return what each stacked client would release now, canaries included; nothing where nothing is released."""
+    def _embedded(self) -> list[list[Embeddings]]:
+        """Return what the clients of each run would release now; nothing where nothing is released."""
+        found: list[list[Embeddings]] = [[] for _ in self.runs]
         if not self.config.method.uploads:
-            return []
+            return found
         with torch.no_grad():
-            embedded = self.config.model.embed(self.params, self.cohort.x).double().cpu().numpy()
-        found = []
-        for g, client in enumerate(self.cohort.clients):
-            embeddings = Embeddings(
-                vectors=embedded[g, : len(client.y)],
-                labels=client.y,
-                encoder=self.config.model.encoder_depends_on,
-            )
-            planted = self.planted[client.run]
-            if planted is not None:
-                mine = planted.of(client.index)
-                embeddings = embeddings.with_records(mine.vectors, mine.labels)
-            found.append(embeddings)
+            z_GNd = self.config.model.embed(self.params, self.cohort.x).double().cpu().numpy()
+        by_client = sorted(enumerate(self.cohort.clients), key=lambda pair: pair[1].index)
+        for g, client in by_client:
+            outbox, own = self.outboxes[client.run], z_GNd[g, : len(client.y)]
+            found[client.run].append(outbox.embeddings(client.index, own, client.y))
         return found
-
-    def _release(self, round: int, embedded: list[Embeddings]) -> list[list[tuple[Release, Hidden]]]:
-        """Return each run's releases of this round, each with what was computed on the way to it."""
-        released: list[list[tuple[Release, Hidden]]] = [[] for _ in self.plans]
-        for client, mine in zip(self.cohort.clients, embedded, strict=False):
-            if self.runs[client.run].ended:
-                continue
-            released[client.run].append(self._one_release(mine, client, round))
-        return [sorted(found, key=lambda pair: pair[0].client) for found in released]
-
-    def _one_release(self, embeddings: Embeddings, client: Client, round: int) -> tuple[Release, Hidden]:
-        """Return one client's message, and note what its mechanism remembers of it."""
-        mechanism, known = self.mechanisms[client.run], self.known[client.run]
-        generator = keyed(client.seed, Purpose.RELEASE, round=round, client=client.index)
-        announced = mechanism.event(embeddings, known[client.index])
-        sent = mechanism.privatize(embeddings, SeededNoise(generator), known[client.index])
-        if sent.event != announced:
-            raise InputError(
-                f"{type(mechanism).__name__} said that client {client.index}'s message of round {round} would cost "
-                f"{announced}, and it cost {sent.event}; let event() return what privatize() spends."
-            )
-        known[client.index] = known[client.index]._replace(
-            memory=mechanism.remember(known[client.index], sent)
-        )
-        allowance = self.allowances[client.run]
-        if allowance is not None:
-            allowance.add(client.index, sent.event)
-        release = Release(round=round, client=client.index, payload=sent.payload, event=sent.event)
-        return release, sent.hidden
 
     def _down(self) -> dict[str, Tensor]:
         """Return what each client gets, stacked."""
@@ -261,15 +193,15 @@ class _Batch:
 
     # ------------------------------------------------------------------ state
 
-    def _commit(self, round: int, released: list[list[tuple[Release, Hidden]]]) -> None:
-        for r in self._going():
+    def _commit(self, round: int, released: Mapping[int, list[tuple[Release, Hidden]]]) -> None:
+        for r, sent in released.items():
             run = self.runs[r]
             if round >= run.completed:
                 write_metrics(run.path, self.rows[r], self.data.names)
             run.commit(
                 round,
-                [release for release, _ in released[r]],
-                hidden={release.client: hidden for release, hidden in released[r]},
+                [release for release, _ in sent],
+                hidden={release.client: hidden for release, hidden in sent},
                 state=self._state(r),
             )
 
@@ -279,8 +211,7 @@ class _Batch:
         named: State = {f"server.{k}": v for k, v in self.states[r].items()}
         for prefix, tensors in self._stacked().items():
             named |= {f"{prefix}.{k}": v[order].cpu().numpy() for k, v in tensors.items()}
-        for client, known in enumerate(self.known[r]):
-            named |= {f"known.{client}.{k}": v for k, v in known.memory.items()}
+        named |= {f"known.{k}": v for k, v in self.outboxes[r].memory().items()}
         for key in ("round", "client", "accuracy"):
             named[f"metrics.{key}"] = np.array([row[key] for row in self.rows[r]])
         return named
@@ -305,11 +236,8 @@ class _Batch:
                         continue
                     tensor[g] = self._tensor(saved[client.run][f"{prefix}.{name}"])[client.index]
         for r, named in saved.items():
-            self.states[r] = _below(named, "server.")
-            self.known[r] = [
-                known._replace(memory=_below(named, f"known.{client}."))
-                for client, known in enumerate(self.known[r])
-            ]
+            self.states[r] = below(named, "server.")
+            self.outboxes[r].restore(below(named, "known."))
             keys = ("round", "client", "accuracy")
             columns = zip(*(named[f"metrics.{key}"].tolist() for key in keys), strict=True)
             self.rows[r] = [dict(zip(keys, row, strict=True)) for row in columns]
@@ -321,20 +249,7 @@ class _Batch:
             atomic.write_json(run.path / "timing.json", spent, durable=False)
 
 
-def _allowance(run: Run, *, before: int) -> Allowance | None:
-    """Return what the ledger says was spent before a round, or ``None`` where spending has no limit."""
-    if run.budget is None:
-        return None
-    spent = ((e["client"], events.from_dict(e["event"])) for e in run.entries() if e["round"] < before)
-    return Allowance(run.budget, spent)
-
-
-def _below(named: State, prefix: str) -> State:
-    """Return the entries whose names begin with a prefix, without it."""
-    return {name.removeprefix(prefix): value for name, value in named.items() if name.startswith(prefix)}
-
-
-def _clients(plans: list[studies.Plan], data: studies.Encoded) -> list[Client]:
+def _clients(plans: list[studies.Plan], data: Encoded) -> list[Client]:
     return [
         Client(
             run=r,
@@ -348,11 +263,6 @@ def _clients(plans: list[studies.Plan], data: studies.Encoded) -> list[Client]:
         for r, plan in enumerate(plans)
         for m, split in enumerate(studies.parts(plan, data))
     ]
-
-
-def _planted(run: Run) -> Records | None:
-    canaries = run.records("canaries")
-    return None if canaries is None else canary.planted(canaries, run.truth().canary_signs)
 
 
 def _without_canaries(release: Release, num_classes: int) -> ByClass:

@@ -12,7 +12,8 @@ from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import NoNoise
 from privkit.stop import Stop
-from privkit.train.study import Encoded, Plan, known, parts
+from privkit.train.encoded import Encoded
+from privkit.train.study import Plan, known, parts
 
 
 def refuse_unaffordable(plan: Plan, data: Encoded) -> None:

@@ -23,9 +23,9 @@ from privkit.data._split import Parts, divide
 from privkit.defenses._base import Known
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
-from privkit.models._cache import features, sha256_of
 from privkit.noise import NoNoise
 from privkit.store import Run, RunInfo
+from privkit.train.encoded import Encoded
 from privkit.transcript import Records
 
 
@@ -39,17 +39,6 @@ class Plan:
     config: RunConfig
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Encoded:
-    """A data set under a frozen encoder, one entry per domain."""
-
-    names: tuple[str, ...]
-    x: tuple[np.ndarray, ...]
-    y: tuple[np.ndarray, ...]
-    num_classes: int
-    hashes: dict[str, str]
-
-
 def plans(study: Study) -> list[Plan]:
     """Return every run of a study; a study of one cell and one seed is a single run, named ``.``."""
     single = len(study.cells) == 1 and study.seeds == 1
@@ -58,22 +47,6 @@ def plans(study: Study) -> list[Plan]:
         for cell, config in study.cells.items()
         for seed in range(study.seeds)
     ]
-
-
-def encode(config: RunConfig) -> Encoded:
-    """Return the configuration's data under its encoder, from the feature cache where possible."""
-    domains = config.data.load()
-    x = tuple(features(config.encoder, domain.images) for domain in domains)
-    hashes = {f"images.{d.name}": sha256_of(d.images) for d in domains}
-    hashes |= {f"labels.{d.name}": sha256_of(d.labels) for d in domains}
-    hashes |= {f"features.{d.name}": sha256_of(f) for d, f in zip(domains, x, strict=True)}
-    return Encoded(
-        names=tuple(domain.name for domain in domains),
-        x=x,
-        y=tuple(domain.labels for domain in domains),
-        num_classes=config.data.num_classes,
-        hashes={**hashes, "encoder": config.encoder.fingerprint},
-    )
 
 
 def parts(plan: Plan, data: Encoded) -> list[Parts]:
