@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from accountant import check, gaussian
 from accountant.normal import cdf, density, quantile
+from accountant.rounded import rounded_up
 
 _SAFETY = 2e-14  # relative; the closed forms below are right to about 1e-15
 _ULPS = 2e-15  # relative to a quantile; its rounding error
@@ -219,7 +220,8 @@ def rounds_for(target: AbstractTarget, *, sigma: float) -> int:
         allowed, refused = (middle, refused) if met else (allowed, middle)
     if allowed < 1:
         raise ValueError(
-            f"sigma={sigma:g} does not keep the target even once; one release needs {sigma_for(target, rounds=1):.6g}."
+            f"sigma={sigma:g} does not keep the target even once; one release needs "
+            f"{rounded_up(sigma_for(target, rounds=1))}."
         )
     return allowed
 

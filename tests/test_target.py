@@ -189,7 +189,7 @@ def test_a_looser_target_or_fewer_rounds_need_less_noise(
         (lambda: rounds_for(Mu(largest=1.0), sigma=-1.0), "sigma=-1.0 must be finite and above 0."),
         (
             lambda: rounds_for(Mu(largest=1.0), sigma=0.5),
-            "sigma=0.5 does not keep the target even once; one release needs 1.",
+            "sigma=0.5 does not keep the target even once; one release needs 1.00001.",
         ),
         (
             lambda: rounds_for(Mu(largest=1.0), sigma=1e9),

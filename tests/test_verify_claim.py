@@ -1,5 +1,6 @@
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -240,9 +241,9 @@ def test_a_false_formula_is_said_to_be_false() -> None:
     head, tail = found.stdout.split("not checked, a number alone does not say it:\n")
     assert head.splitlines() == [
         "claimed: epsilon 8, delta 1e-05 over 1 round",
-        "noise: sigma 0.424134, c1 sqrt(T ln(1/delta)) / epsilon with c1 = 1",
+        "noise: sigma 0.424133, c1 sqrt(T ln(1/delta)) / epsilon with c1 = 1",
         "true: epsilon 12.2671 at delta 1e-05; delta 0.006205 at epsilon 8 (exact, exact)",
-        "FALSE: 29.3 % of the noise is missing, sigma 0.600229 is needed",
+        "FALSE: 29.3 % of the noise is missing, sigma 0.60023 is needed",
         "smallest c1 that is right here: 1.4152",
         "replace one record, any label: epsilon 19.14",
         "zero out one record: epsilon 5.302",
@@ -257,14 +258,14 @@ def test_a_false_formula_is_said_to_be_false() -> None:
     ("words", "code", "line"),
     [
         (("--sigma", "26.38"), 0, "TRUE: as little noise as any analysis here allows"),
-        (("--sigma", "26"), 3, "FALSE: 1.44 % of the noise is missing, sigma 26.3795 is needed"),
-        (("--orders", "vpdr"), 0, "TRUE: 31.4 % more noise than needed, sigma 26.3795 is enough"),
+        (("--sigma", "26"), 3, "FALSE: 1.44 % of the noise is missing, sigma 26.3796 is needed"),
+        (("--orders", "vpdr"), 0, "TRUE: 31.4 % more noise than needed, sigma 26.3796 is enough"),
         (("--orders", "2,8,32"), 0, "true: epsilon 0."),
-        (("--conversion", "best"), 0, "TRUE: 8.43 % more noise than needed, sigma 26.3795 is enough"),
+        (("--conversion", "best"), 0, "TRUE: 8.43 % more noise than needed, sigma 26.3796 is enough"),
         (
             ("--split", "0.1"),
             0,
-            "noise: sigma 29.0382, exactly calibrated, selection epsilon 0.002 per round",
+            "noise: sigma 29.0383, exactly calibrated, selection epsilon 0.002 per round",
         ),
         (("--split", "0.1", "--sigma", "26.42"), 0, "TRUE: as little noise as any analysis here allows"),
         (("--split", "0.1", "--per-round-epsilon"), 3, "selection epsilon 0.1 per round"),
@@ -280,6 +281,27 @@ def test_every_way_to_state_the_noise(words: tuple[str, ...], code: int, line: s
     found = shell("--epsilon", "1", "--rounds", "50", *words)
     assert found.exit_code == code
     assert line in found.stdout
+
+
+@pytest.mark.parametrize("epsilon", ["0.3", "1", "2", "7.7"])
+@pytest.mark.parametrize("rounds", ["1", "20", "50"])
+def test_noise_that_calibrate_prints_is_true(epsilon: str, rounds: str) -> None:
+    budget = ("--epsilon", epsilon, "--delta", "1e-5", "--rounds", rounds)
+    table = CliRunner().invoke(app, ["calibrate", "gaussian", *budget]).stdout
+    exact = next(line for line in table.splitlines() if line.startswith("│ exact "))
+    found = shell(*budget, "--sigma", exact.split("│")[2].strip())
+    assert (found.exit_code, "\nTRUE: " in found.stdout) == (0, True)
+    vpp = CliRunner().invoke(app, ["calibrate", "vpp", *budget, "--dim", "64"]).stdout
+    joint = next(line for line in vpp.splitlines() if line.startswith(" joint  "))
+    found = shell(*budget, "--split", "0.1", "--sigma", joint.split()[1])
+    assert (found.exit_code, "\nTRUE: " in found.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("words", [("--sigma", "26"), ("--c1", "1.0995"), ("--orders", "vpdr")])
+def test_noise_that_is_said_to_be_needed_is_true(words: tuple[str, ...]) -> None:
+    out = shell("--epsilon", "1", "--rounds", "50", *words).stdout
+    (needed,) = re.findall(r"sigma (\S+) is (?:needed|enough)", out)
+    assert shell("--epsilon", "1", "--rounds", "50", "--sigma", needed).exit_code == 0
 
 
 def test_json_holds_the_whole_verification() -> None:
@@ -348,7 +370,7 @@ def written(path: Path, more: str) -> str:
 def test_a_true_configuration_ends_with_zero(tmp_path: Path) -> None:
     found = shell(written(tmp_path, ""))
     assert found.exit_code == 0
-    assert "study: claimed epsilon 2, delta 1e-05, noise: sigma 3.98762\n  true: epsilon 2 " in found.stdout
+    assert "study: claimed epsilon 2, delta 1e-05, noise: sigma 3.98763\n  true: epsilon 2 " in found.stdout
     assert "  TRUE: as little noise as any analysis here allows\n" in found.stdout
 
 

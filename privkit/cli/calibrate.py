@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from privkit.cli import calibrate_dpsgd, calibrate_target, calibrate_vpp
+from accountant.rounded import rounded_up
 
 if TYPE_CHECKING:
     from accountant.comparison import Calibration
@@ -111,7 +112,7 @@ def _cells(row: "Calibration") -> tuple[str, ...]:
     if row.sigma is None:
         return ("n/a", "", "", "")
     return (
-        f"{row.sigma:.6g}",
+        rounded_up(row.sigma),
         f"{row.excess_percent:+.2f} %",
         f"{row.true_epsilon:.6g}",
         "yes" if row.valid else "NO",

@@ -2,6 +2,8 @@
 
 import typer
 
+from accountant.rounded import rounded_up
+
 
 def dpsgd(
     epsilon: float = typer.Option(..., "--epsilon", help="Total privacy loss, in nats, above 0."),
@@ -28,8 +30,6 @@ def dpsgd(
         document |= {"spent": spent.epsilon, "method": spent.method, "bound": spent.bound.value}
         typer.echo(json.dumps(document | {"sigma_without_sampling": unsampled}, allow_nan=False))
         return
-    from privkit.cli.calibrate_target import rounded_up
-
     plural = "step" if rounds == 1 else "steps"
     typer.echo(f"sigma {rounded_up(sigma)} for {rounds:,} {plural} on samples of rate {sampling_rate:g}")
     typer.echo(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from accountant.rounded import rounded_up
 from privkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,17 +67,6 @@ def show(target: "AbstractTarget", *, delta: float, rounds: int, sigma: float | 
             else f"{times:,} {plural} with sigma {noise:g}; one more would exceed the target"
         )
         _show_meaning(meaning)
-
-
-def rounded_up(value: float) -> str:
-    """Return a positive number to six digits, never below it: less noise than that would miss the target.
-
-    >>> rounded_up(26.379541), rounded_up(2.0)
-    ('26.3796', '2')
-    """
-    from decimal import ROUND_CEILING, Context, Decimal
-
-    return f"{Context(prec=6, rounding=ROUND_CEILING).plus(Decimal(value)):g}"
 
 
 def _document(target: "AbstractTarget", sigma: float, rounds: int, meaning: "Equivalents") -> dict[str, Any]:

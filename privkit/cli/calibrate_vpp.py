@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from privkit.cli import calibrate_vpp_options
+from accountant.rounded import rounded_up
 
 if TYPE_CHECKING:
     from accountant.groupwise import Allocation
@@ -153,9 +154,9 @@ def _cells(row: "VppCalibration") -> tuple[str, ...]:
         return ("n/a", "", "", "", "")
     sigma_a, sigma_b = row.multipliers
     return (
-        f"{reference.sigma:.5g}",
-        f"{sigma_a:.5g}",
-        f"{sigma_b:.5g}",
+        rounded_up(reference.sigma, digits=5),
+        rounded_up(sigma_a, digits=5),
+        rounded_up(sigma_b, digits=5),
         f"{reference.excess_percent:+.1f} %",
         f"{reference.true_epsilon:.5g}",
     )

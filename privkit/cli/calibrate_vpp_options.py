@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from accountant.rounded import rounded_up
+
 if TYPE_CHECKING:
     from accountant.groupwise import Allocation
     from accountant.vpp_budget import Plan, Reached
@@ -48,7 +50,7 @@ def _show_options(found: "Plan", score_bound: float) -> None:
 
     budget = found.budget
     title = (
-        f"Selections beside sigma_ref {budget.sigma:.5g} (the paper's split, {budget.split:g}) "
+        f"Selections beside sigma_ref {rounded_up(budget.sigma, digits=5)} (the paper's split, {budget.split:g}) "
         f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
     )
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
@@ -79,6 +81,6 @@ def _wanted(overlap: float, reached: "Reached | None") -> str:
     option = reached.option
     return (
         f"overlap {overlap:g}: {option.kind.name} noise, std {_short(option.std)} H, {times(option.selections)}, "
-        f"beside sigma_ref {reached.sigma:.5g}; that takes {reached.split:.3g} of epsilon, and the release has "
+        f"beside sigma_ref {rounded_up(reached.sigma, digits=5)}; that takes {reached.split:.3g} of epsilon, and the release has "
         f"{reached.energy:.3g} times the noise energy of isotropic noise without a selection"
     )

@@ -111,12 +111,12 @@ def _without_counts(event: "Event") -> "Event":
 
 
 def _show(name: str, found: "Verification | None") -> None:
-    from privkit.cli.verify_lines import lines
+    from privkit.cli.verify_lines import lines, noise_printed
 
     if found is None:
         typer.echo(f"{name}: promises nothing")
         return
-    noise = "" if found.sigma is None else f", noise: sigma {found.sigma:.6g}"
+    noise = "" if found.sigma is None else f", noise: sigma {noise_printed(found)}"
     typer.echo(f"{name}: claimed epsilon {found.epsilon:g}, delta {found.delta:g}{noise}")
     for line in lines(found):
         typer.echo(f"  {line}")

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from accountant.rounded import rounded_down, rounded_up
+
 if TYPE_CHECKING:
     from accountant.verify import Verification
 
@@ -26,6 +28,12 @@ def lines(found: "Verification") -> Iterator[str]:
         yield f"why: privkit explain {' '.join(found.examples)}"
 
 
+def noise_printed(found: "Verification") -> str:
+    """Return the noise multiplier to six digits: never as more than misses the number, nor as less than keeps it."""
+    assert found.sigma is not None
+    return (rounded_up if found.valid else rounded_down)(found.sigma)
+
+
 def _verdict(found: "Verification") -> str:
     if not found.valid:
         return "FALSE"
@@ -34,18 +42,19 @@ def _verdict(found: "Verification") -> str:
 
 def _noise(found: "Verification") -> str:
     excess = found.excess_percent
-    if excess is None:
+    if excess is None or found.least_sigma is None:
         nothing = "there is no Gaussian noise to compare"
         return (
             nothing
             if found.sigma is None
             else "no noise keeps it, the rest alone spends more than is claimed"
         )
+    least = rounded_up(found.least_sigma)
     if not found.valid:
-        return f"{-excess:.3g} % of the noise is missing, sigma {found.least_sigma:.6g} is needed"
+        return f"{-excess:.3g} % of the noise is missing, sigma {least} is needed"
     if excess < 0.05:
         return "as little noise as any analysis here allows"
-    return f"{excess:.3g} % more noise than needed, sigma {found.least_sigma:.6g} is enough"
+    return f"{excess:.3g} % more noise than needed, sigma {least} is enough"
 
 
 def _relations(found: "Verification") -> Iterator[str]:
