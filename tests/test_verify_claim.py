@@ -297,7 +297,7 @@ def test_noise_that_calibrate_prints_is_true(epsilon: str, rounds: str) -> None:
     assert (found.exit_code, "\nTRUE: " in found.stdout) == (0, True)
 
 
-@pytest.mark.parametrize("words", [("--sigma", "26"), ("--c1", "1.0995"), ("--orders", "vpdr")])
+@pytest.mark.parametrize("words", [("--sigma", "26"), ("--c1", "1.2"), ("--orders", "vpdr")])
 def test_noise_that_is_said_to_be_needed_is_true(words: tuple[str, ...]) -> None:
     out = shell("--epsilon", "1", "--rounds", "50", *words).stdout
     (needed,) = re.findall(r"sigma (\S+) is (?:needed|enough)", out)

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from privkit.cli import calibrate_dpsgd, calibrate_target, calibrate_vpp
 from accountant.rounded import rounded_up
+from privkit.cli import calibrate_dpsgd, calibrate_target, calibrate_vpp
 
 if TYPE_CHECKING:
     from accountant.comparison import Calibration

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from privkit.cli import calibrate_vpp_options
 from accountant.rounded import rounded_up
+from privkit.cli import calibrate_vpp_options
 
 if TYPE_CHECKING:
     from accountant.groupwise import Allocation

@@ -81,6 +81,6 @@ def _wanted(overlap: float, reached: "Reached | None") -> str:
     option = reached.option
     return (
         f"overlap {overlap:g}: {option.kind.name} noise, std {_short(option.std)} H, {times(option.selections)}, "
-        f"beside sigma_ref {rounded_up(reached.sigma, digits=5)}; that takes {reached.split:.3g} of epsilon, and the release has "
-        f"{reached.energy:.3g} times the noise energy of isotropic noise without a selection"
+        f"beside sigma_ref {rounded_up(reached.sigma, digits=5)}; that takes {reached.split:.3g} of epsilon, "
+        f"and the release has {reached.energy:.3g} times the noise energy of isotropic noise without a selection"
     )
