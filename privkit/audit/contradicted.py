@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Iterable
+from functools import singledispatch
+
+import numpy as np
 
 from accountant.consequences import Broken
 from accountant.contract import Counts
 from accountant.events import leaves
-from privkit.release import Prototypes, Release
+from privkit.release import Payload, Prototypes, Release, SumsAndCounts
 from privkit.transcript import Transcript
 
 
@@ -18,9 +21,26 @@ def contradicted(transcripts: Iterable[Transcript]) -> tuple[Broken, ...]:
 
 def _sends_secret_counts(release: Release) -> bool:
     """Return whether exact record counts are in a message whose contract says that none is used."""
-    if not isinstance(release.payload, Prototypes) or release.payload.counts is None:
+    if not _sends_exact_counts(release.payload):
         return False
     return any(leaf.contract.counts is Counts.NOT_USED for leaf, _ in leaves(release.event))
+
+
+@singledispatch
+def _sends_exact_counts(payload: Payload) -> bool:
+    """Return whether a message holds record counts without noise."""
+    return False
+
+
+@_sends_exact_counts.register
+def _(payload: Prototypes) -> bool:
+    return payload.counts is not None
+
+
+@_sends_exact_counts.register
+def _(payload: SumsAndCounts) -> bool:
+    # continuous noise leaves no whole number
+    return len(payload.totals) > 0 and bool((payload.totals == np.rint(payload.totals)).all())
 
 
 _COUNTS = Broken(
