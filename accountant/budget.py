@@ -18,8 +18,8 @@ https://arxiv.org/abs/2008.11193
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -165,8 +165,20 @@ class Budget:
         return replace(found, epsilon=epsilon, method=self.method, bound=Bound.UPPER)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the budget as plain values; ``Budget(**plain)`` reads them back."""
+        """Return the budget as plain values."""
         return {"epsilon": self.epsilon, "delta": self.delta, "adaptive": self.adaptive}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Budget":
+        """Read what :meth:`to_dict` returned.
+
+        Raises:
+            ValueError: a key is unknown or missing, or a value is out of range.
+        """
+        names = [field.name for field in fields(cls)]
+        if set(plain) != set(names):
+            raise ValueError(f"a budget of {', '.join(plain) or 'nothing'}; give {', '.join(names)}.")
+        return cls(**plain)
 
     def _holds(self, event: Event) -> bool:
         """Return whether everything released together keeps the budget."""
@@ -180,16 +192,7 @@ class Budget:
 
     def _refuse(self, event: Event) -> None:
         """Raise if this budget has no meaning for some releases."""
-        contracts = [leaf.contract for leaf in counted(event)]
-        for name, values in (
-            ("relations", {c.relation for c in contracts}),
-            ("units", {c.unit for c in contracts}),
-        ):
-            if len(values) > 1:
-                raise ValueError(
-                    f"the releases mix the {name} {' and '.join(repr(str(v)) for v in sorted(values))}; "
-                    "keep one budget for each."
-                )
+        refuse_mixture(event)
         if self.adaptive and total(event).log_kept:
             raise ValueError(
                 "approximate differential privacy has no place in an adaptive budget: no filter is known to hold its "
@@ -199,6 +202,24 @@ class Budget:
             raise ValueError(
                 "a release was chosen from earlier outputs (hyperparameters: past private outputs), and a budget "
                 "for what is fixed beforehand does not hold it; set adaptive to true."
+            )
+
+
+def refuse_mixture(event: Event) -> None:
+    """Raise if releases are stated for different neighbours, so that no epsilon holds for all of them together.
+
+    Raises:
+        ValueError: names the relations, or the units.
+    """
+    contracts = [leaf.contract for leaf in counted(event)]
+    for name, values in (
+        ("relations", {c.relation for c in contracts}),
+        ("units", {c.unit for c in contracts}),
+    ):
+        if len(values) > 1:
+            raise ValueError(
+                f"the releases mix the {name} {' and '.join(repr(str(v)) for v in sorted(values))}; "
+                "keep one budget for each."
             )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from accountant.budget import NOTHING, Budget, tallied
+from accountant.budget import NOTHING, Budget, refuse_mixture, tallied
 from accountant.events import Composed, Event
 from privkit.stop import Stop
 
@@ -10,11 +10,11 @@ from privkit.stop import Stop
 class Allowance:
     """The releases of each client of a run, set against one budget."""
 
-    def __init__(self, budget: Budget, releases: Iterable[tuple[int, Event]] = ()) -> None:
+    def __init__(self, budget: Budget | None, releases: Iterable[tuple[int, Event]] = ()) -> None:
         """Start from what the ledger holds.
 
         Args:
-            budget: the most that each client may spend.
+            budget: the most that each client may spend; ``None`` limits nothing, but still adds up what was spent.
             releases: client and event of everything released so far.
         """
         self.budget = budget
@@ -34,9 +34,12 @@ class Allowance:
         """Return why a client's next release must not be made, or ``None`` if it fits.
 
         Raises:
-            ValueError: the budget has no meaning for the release.
+            ValueError: the release cannot be added to those before it, or the budget has no meaning for it.
         """
         before = self.spent(client)
+        if self.budget is None:
+            refuse_mixture(Composed(events=(before, event)))
+            return None
         if self.budget.affords(before, event):
             return None
         return Stop(

@@ -23,6 +23,7 @@ under audit cannot know.
 import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
+from numbers import Real
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -43,6 +44,7 @@ from privkit.release import ByClass, Head, Payload, Release, frozen, frozen_whol
 from privkit.stop import Stop
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records
+from privkit.truth import Hidden
 from privkit.whole import whole
 
 
@@ -85,10 +87,10 @@ class Recorder:
         num_classes, dim = whole("num_classes", num_classes, least=1), whole("dim", dim, least=1)
         canaries = whole("canaries", canaries, least=0)
         if promise is not None:
+            promise = _pair("promise", promise)
             check.positive(epsilon=promise[0])
             check.open_unit(delta=promise[1])
-        if isinstance(budget, tuple):
-            budget = Budget(epsilon=budget[0], delta=budget[1], adaptive=True)
+        limit = _limit(budget)
         path = Path(path)
         if (path / "run.json").exists():
             raise InputError(f"{path} already holds a run; record into a new folder.")
@@ -102,16 +104,16 @@ class Recorder:
             num_classes=num_classes,
             dim=dim,
             promise=promise and {"epsilon": promise[0], "delta": promise[1]},
-            budget=budget and budget.to_dict(),
+            budget=limit and limit.to_dict(),
             config=dict(config or {}),
             versions={name: version(name) for name in ("privkit-audit", "numpy")},
         )
         self.run = Run.create(path, info)
-        self._pending: dict[int, Release] = {}
+        self._pending: dict[int, tuple[Release, Hidden | None]] = {}
         self._known: dict[int, Known] = {}
-        self._allowance = None if budget is None else Allowance(budget)
-        self._stop: Stop | None = None
-        self._asked = False
+        self._allowance = Allowance(limit)
+        self._stops: dict[int, Stop] = {}
+        self._asked = self._closed = False
         self._write(members=np.zeros(0, dtype=bool))
 
     def ask(
@@ -175,20 +177,21 @@ class Recorder:
 
         Raises:
             BudgetExceededError: the release would exceed the budget; after that, the recorder may end early.
-            ValueError: the budget has no meaning for the release.
+            ValueError: the release is stated for other neighbours than the client's earlier ones, or the budget has
+                no meaning for it.
         """
         if not 0 <= client < len(self.run.info.clients):
             raise InputError(
                 f"client={client}: clients are numbered from 0 to {len(self.run.info.clients) - 1}."
             )
-        if self._allowance is None:
-            return
-        why = self._allowance.exceeded(round=self.run.completed, client=client, event=event)
+        following = self.run.completed + (client in self._pending)
+        why = self._allowance.exceeded(round=following, client=client, event=event)
         if why is None:
             return
-        self._stop = why
-        budget, spent = self._allowance.budget, self._allowance.spent(client)
-        raise BudgetExceededError(budget.refusal(self.run.info.clients[client], spent=spent, following=event))
+        if following < self.run.info.rounds:
+            self._stops.setdefault(client, why)
+        who, spent = self.run.info.clients[client], self._allowance.spent(client)
+        raise BudgetExceededError(why.budget.refusal(who, spent=spent, following=event))
 
     def record(self, *, round: int, client: int, payload: Payload, event: Event) -> None:
         """Record one message; a round is committed when all of its clients have sent theirs.
@@ -197,6 +200,13 @@ class Recorder:
             BudgetExceededError: the message would exceed the budget; it is not recorded.
             InputError: the message does not fit the run.
         """
+        self._record(Release(round=round, client=client, payload=payload, event=event), None)
+
+    def _record(self, release: Release, hidden: Hidden | None) -> None:
+        """Record one message, with what was computed on the way to it where that is known."""
+        round, client = release.round, release.client
+        if self._closed and not self.run.complete:
+            raise InputError(f"{self.run.path}: the recorder was left; record a new run into another folder.")
         if self.run.ended:
             raise InputError(f"{self.run.path}: the budget is spent and the run has ended; record a new run.")
         if self.run.complete:
@@ -207,25 +217,21 @@ class Recorder:
             raise InputError(
                 f"round={round}: round {self.run.completed} is open; record the rounds in order."
             )
-        release = Release(round=round, client=client, payload=payload, event=event)
         if not 0 <= client < len(self.run.info.clients) or client in self._pending:
             raise InputError(
                 f"client={client} in round {round}: give each of the {len(self.run.info.clients)} clients once."
             )
-        self._refuse_misfit(payload)
-        self.reserve(client=client, event=event)
-        self._pending[release.client] = release
+        self._refuse_misfit(release.payload)
+        self.reserve(client=client, event=release.event)
+        self._pending[client] = release, hidden
         if len(self._pending) == len(self.run.info.clients):
             try:
-                self.run.commit(round, [self._pending[m] for m in sorted(self._pending)])
+                self._commit()
             except Exception:
-                del self._pending[release.client]
+                del self._pending[client]
                 raise
-            self._pending = {}
-        if self._allowance is not None:
-            self._allowance.add(client, event)
-        if self._stop is not None and self._stop.client == client:
-            self._stop = None  # with other noise, it could be afforded after all
+        self._allowance.add(client, release.event)
+        self._stops.pop(client, None)  # with other noise, it could be afforded after all
 
     def release(
         self,
@@ -260,7 +266,8 @@ class Recorder:
         embeddings = Embeddings(vectors=z, labels=y, encoder=encoder)
         self.reserve(client=client, event=mechanism.event(embeddings, known))
         sent = mechanism.privatize(embeddings, SecureNoise(), known)
-        self.record(round=round, client=client, payload=sent.payload, event=sent.event)
+        message = Release(round=round, client=client, payload=sent.payload, event=sent.event)
+        self._record(message, sent.hidden)
         self._known[client] = known._replace(memory=mechanism.remember(known, sent))
         return self.real(sent.payload)
 
@@ -286,12 +293,23 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the run early if its budget is spent; else refuse to end with rounds missing, unless something failed."""
+        """End the run early if its budget is spent; else refuse to end with rounds missing, unless something failed.
+
+        The folder is let go, however it ends.
+        """
+        try:
+            self._finish(kind)
+        finally:
+            self._closed = True
+            self.run.close()
+
+    def _finish(self, kind: type[BaseException] | None) -> None:
+        """End the run with the first client that could not go on, or refuse to end it."""
         failed = kind is not None and not issubclass(kind, BudgetExceededError)
         if failed or (self.run.complete and not self._pending):
             return
-        if self._stop is not None:
-            self._end(self._stop)
+        if self._stops:
+            self._end(next(iter(self._stops.values())))
         elif kind is None:
             raise InputError(
                 f"{self.run.path}: {self.run.completed} of {self.run.info.rounds} rounds were recorded whole; "
@@ -301,9 +319,15 @@ class Recorder:
     def _end(self, why: Stop) -> None:
         """Commit what left the clients in the open round, and end the run with the reason."""
         if self._pending:
-            self.run.commit(self.run.completed, [self._pending[m] for m in sorted(self._pending)])
-            self._pending = {}
+            self._commit()
         self.run.stop(why)
+
+    def _commit(self) -> None:
+        """Commit what left the clients in the open round."""
+        sent = [self._pending[m] for m in sorted(self._pending)]
+        hidden = {release.client: found for release, found in sent if found is not None}
+        self.run.commit(self.run.completed, [release for release, _ in sent], hidden=hidden)
+        self._pending = {}
 
     def _write(
         self, *, members: np.ndarray, records: Records | None = None, reference: Records | None = None
@@ -355,6 +379,22 @@ class Recorder:
             if (values >= end).any():
                 raise InputError(f"{name} holds {values.max()}; this run numbers them from 0 to {end - 1}.")
         return Records(vectors=z, labels=y, clients=m)
+
+
+def _limit(budget: object) -> Budget | None:
+    """Return the budget that is kept; a pair allows noise and rounds to be chosen from earlier outputs."""
+    if budget is None or isinstance(budget, Budget):
+        return budget
+    epsilon, delta = _pair("budget", budget)
+    return Budget(epsilon=epsilon, delta=delta, adaptive=True)
+
+
+def _pair(name: str, value: object) -> tuple[float, float]:
+    """Return an (epsilon, delta); anything but two numbers is refused by name."""
+    numbers = list(value) if isinstance(value, tuple | list) else []
+    if len(numbers) != 2 or not all(isinstance(n, Real) and not isinstance(n, bool) for n in numbers):
+        raise InputError(f"{name}={value!r}; give a pair (epsilon, delta), for example (2.0, 1e-5).")
+    return float(numbers[0]), float(numbers[1])
 
 
 def _designed(clients: int, count: int, dim: int, norm: float | None, num_classes: int) -> Records | None:

@@ -130,6 +130,10 @@ class Run:
         files = {**self._manifest.files, name: _sha256(self.path / name)}
         self._manifest = replace(self._manifest, files=files)
 
+    def close(self) -> None:
+        """Let other processes write to the folder; what was committed is there."""
+        self._held = None
+
     def bind(self) -> None:
         """Note in run.json which questions and answers belong to this run, without waiting for a commit."""
         self._manifest.write(self.path / "run.json")

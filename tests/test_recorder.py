@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,22 @@ import pytest
 
 import privkit
 from accountant.budget import Budget, BudgetExceededError
-from accountant.contract import Contract, DependsOn
+from accountant.contract import Contract, DependsOn, Relation
 from accountant.events import Event, Gaussian, NonPrivate
 from privkit import Recorder, tensors
 from privkit.audit.cells import cells
+from privkit.audit.contradicted import contradicted
+from privkit.audit.scored import RunView
+from privkit.audit.taken import residuals
 from privkit.config import RunConfig, Study
+from privkit.defenses._base import NOTHING, Known, Privatized
 from privkit.defenses.igpp import Igpp
+from privkit.defenses.sumcount import GaussianSums, SumCount
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
-from privkit.noise import SecureNoise
-from privkit.release import Head, Payload, Prototypes, Update
+from privkit.noise import Noise, SecureNoise
+from privkit.recorder import _limit
+from privkit.release import Head, Payload, Prototypes, SumsAndCounts, Update
 from privkit.store import Run
 
 EVENT = Gaussian(noise_multiplier=2.0)
@@ -538,6 +545,109 @@ def test_an_error_of_another_kind_ends_nothing(tmp_path: Path) -> None:
         recorder.reserve(client=0, event=NonPrivate())
     recorder.__exit__(RuntimeError, RuntimeError("mine"), None)
     assert not Run(tmp_path / "mine").ended
+
+
+def test_one_client_going_on_keeps_why_another_one_could_not(tmp_path: Path) -> None:
+    quiet = Gaussian(noise_multiplier=20.0)
+    with capped(tmp_path) as recorder:
+        for m in range(2):
+            send(recorder, 0, m)
+        for m in range(2):
+            with pytest.raises(BudgetExceededError):
+                send(recorder, 1, m, Gaussian(noise_multiplier=0.1))
+        send(recorder, 1, 1, quiet)
+    run = Run(tmp_path / "mine")
+    assert [(e["round"], e["client"]) for e in run.entries()] == [(0, 0), (0, 1), (1, 1)]
+    assert run.stopped is not None
+    assert (run.ended, run.completed, run.stopped.client) == (True, 2, 0)
+
+
+def test_of_two_clients_that_cannot_go_on_the_first_one_is_named(tmp_path: Path) -> None:
+    with capped(tmp_path) as recorder:
+        for m in (1, 0):
+            with pytest.raises(BudgetExceededError):
+                recorder.reserve(client=m, event=NonPrivate())
+    stopped = Run(tmp_path / "mine").stopped
+    assert stopped is not None
+    assert stopped.client == 1
+
+
+def test_a_client_that_sent_already_stops_in_the_next_round(tmp_path: Path) -> None:
+    with capped(tmp_path) as recorder:
+        send(recorder, 0, 0)
+        with pytest.raises(BudgetExceededError):
+            recorder.reserve(client=0, event=NonPrivate())
+    run = Run(tmp_path / "mine")
+    assert run.stopped is not None
+    assert (run.completed, run.stopped.round) == (1, 1)
+
+
+def test_after_the_last_round_nothing_is_left_to_stop(tmp_path: Path) -> None:
+    recorder = capped(tmp_path, rounds=1)
+    send(recorder, 0, 0)
+    with pytest.raises(BudgetExceededError):
+        recorder.reserve(client=0, event=NonPrivate())
+    with pytest.raises(InputError, match="0 of 1 rounds were recorded whole"):
+        recorder.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_recorder_that_was_left_lets_the_folder_go(tmp_path: Path, failing: bool) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    recorder = Recorder(tmp_path / "mine", **SIZES)
+    with (tmp_path / "mine" / ".lock").open() as handle:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if failing:
+            recorder.__exit__(RuntimeError, RuntimeError("mine"), None)
+        else:
+            with pytest.raises(InputError, match="rounds were recorded whole"):
+                recorder.__exit__(None, None, None)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with pytest.raises(InputError, match="the recorder was left; record a new run"):
+        send(recorder, 0, 0)
+
+
+@pytest.mark.parametrize("budget", [None, CAP])
+def test_a_client_keeps_its_relation(tmp_path: Path, budget: tuple[float, float] | None) -> None:
+    other = Gaussian(noise_multiplier=9.0, contract=Contract(relation=Relation.ADD_REMOVE))
+    recorder = Recorder(tmp_path / "mine", **SIZES, budget=budget)
+    send(recorder, 0, 0)
+    send(recorder, 0, 1)
+    with pytest.raises(ValueError, match="mix the relations 'add or remove one record' and 'replace one"):
+        send(recorder, 1, 0, other)
+    assert recorder.run.completed == 1
+    send(recorder, 1, 0)
+
+
+def test_our_own_mechanism_leaves_its_noise_to_be_checked(tmp_path: Path) -> None:
+    class NoNoiseOnCounts(GaussianSums):
+        def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
+            sent = super().privatize(embeddings, noise, known)
+            assert isinstance(sent.payload, SumsAndCounts)
+            return sent._replace(payload=replace(sent.payload, totals=sent.hidden.counts))
+
+    honest = SumCount(epsilon=2.0).mechanism(rounds=1)
+    assert isinstance(honest, GaussianSums)
+    for name, mechanism in (("honest", honest), ("bare", NoNoiseOnCounts(**vars(honest)))):
+        with Recorder(tmp_path / name, clients=1, rounds=1, num_classes=2, dim=3) as recorder:
+            recorder.release(mechanism, round=0, client=0, vectors=Z, labels=Y, encoder=DependsOn.PUBLIC)
+        view = RunView.of(recorder.run)
+        (found,) = residuals(view, recorder.run.truth()).values()
+        assert len(found) == 2 * 3 + 2
+        assert (found[-2:] == 0).all() == (name == "bare")
+        assert bool(contradicted([view.transcript])) == (name == "bare")
+
+
+@pytest.mark.parametrize("value", [5.0, (1.0,), (1.0, 1e-5, 0.0), ("a", 1e-5), (True, 1e-5), "ab", {}])
+def test_a_budget_that_is_no_pair_is_refused_in_one_sentence(value: object) -> None:
+    with pytest.raises(InputError, match=r"budget=.*; give a pair \(epsilon, delta\), for example") as error:
+        _limit(value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_budget_may_be_a_list_of_two_numbers() -> None:
+    assert _limit([1, 1e-5]) == Budget(epsilon=1.0, delta=1e-5, adaptive=True)
 
 
 @pytest.mark.parametrize("budget", [(0.0, 1e-5), (1.0, 0.0), (math.nan, 1e-5), (1.0, 1.0)])

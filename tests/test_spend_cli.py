@@ -18,7 +18,7 @@ from accountant.events import Event, Gaussian, NonPrivate, PureDP, Repeated
 from accountant.gaussian import epsilon_from_mu, mu_from_epsilon
 from privkit import Recorder, ledger
 from privkit.cli import main
-from privkit.release import Prototypes
+from privkit.release import Prototypes, Release
 from privkit.spend import holders
 from privkit.statement import shown
 from privkit.store import Run
@@ -209,7 +209,10 @@ def test_a_run_without_releases_has_spent_nothing(tmp_path: Path, shell: Shell) 
 
 def test_costs_under_two_relations_are_not_added(tmp_path: Path, shell: Shell) -> None:
     other = Gaussian(noise_multiplier=8.0, contract=Contract(relation=Relation.ADD_REMOVE))
-    code, _, err = shell("--run", record(tmp_path / "mine", (LOUD,), (other,)))
+    run = Run(record(tmp_path / "mine", (LOUD,), planned=2))
+    sent = Prototypes(vectors=np.ones((1, 2)), labels=np.array([0]))
+    run.commit(1, [Release(round=1, client=0, payload=sent, event=other)])  # the recorder refuses it
+    code, _, err = shell("--run", run.path)
     assert code == 2
     assert "mixes two relations" in err
 
