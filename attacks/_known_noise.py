@@ -10,7 +10,7 @@ from accountant.contract import Contract, DependsOn, Relation
 from accountant.events import ClipSet, Gaussian, GroupGaussian, Leaf, NonPrivate, leaves
 from accountant.relations import reach
 from attacks._base import NotApplicableError
-from privkit.clip import ellipsoid_factors
+from privkit.clip import brought_near, ellipsoid_factors
 from privkit.release import ByClass, Payload, Prototypes, Release, SumsAndCounts
 from privkit.transcript import ServerView
 
@@ -67,9 +67,9 @@ class Averaged:
         Clipping scales each group of coordinates, or all of them alike, so the average over rounds scales each
         coordinate.
         """
-        vectors = np.asarray(vectors_Nd, dtype=np.float64)
-        factor_Nd, together_T = np.zeros(vectors.shape), np.array([g.clip in _TOGETHER for g in self.rounds])
         groups = range(max(len(g.norms) for g in self.rounds))
+        vectors = brought_near(vectors_Nd, norm=max(max(g.norms) for g in self.rounds))
+        factor_Nd, together_T = np.zeros(vectors.shape), np.array([g.clip in _TOGETHER for g in self.rounds])
         mine_GTd = np.array([[g.index == group for g in self.rounds] for group in groups])
         norms_GT = np.array([[_norm(g, group) for g in self.rounds] for group in groups])
         lengths_GNT = np.sqrt(vectors**2 @ mine_GTd.transpose(0, 2, 1))

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int32
 
 from accountant.events import ClipSet
 
 _SHORTEST = 1e-150  # squares of anything below underflow
+_FAR = 2.0**100  # from there on, what a row is clipped to depends on its direction alone, to the last bit
 _MOST_STEPS = 100
 _ROUNDING = 1e-14
 
@@ -24,8 +25,29 @@ def clip_to_ball(vectors_ND: np.ndarray, *, norm: float) -> Float64[np.ndarray, 
     if not norm > 0:
         raise ValueError(f"norm={norm} must be above 0.")
     vectors = np.asarray(vectors_ND, dtype=np.float64)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors * np.divide(norm, lengths, out=np.ones_like(lengths), where=lengths > norm)
+    scaled, exponent_N1 = _scaled(vectors)
+    short = np.linalg.norm(scaled, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        outside = np.ldexp(short, exponent_N1) > norm
+    return np.where(outside, scaled * np.divide(norm, short, out=np.ones_like(short), where=outside), vectors)
+
+
+def _scaled(vectors_ND: np.ndarray) -> tuple[Float64[np.ndarray, "N D"], Int32[np.ndarray, "N 1"]]:
+    """Return each row times a power of two that brings its largest number into [1, 2), and what undoes that."""
+    exponent = np.frexp(np.abs(vectors_ND).max(axis=1, keepdims=True, initial=0.0))[1] - 1
+    return np.ldexp(vectors_ND, -exponent), exponent
+
+
+def brought_near(vectors_ND: np.ndarray, *, norm: float) -> Float64[np.ndarray, "N D"]:
+    """Return each row, one that lies far beyond ``norm`` shortened: it is clipped to the same, and has squares.
+
+    >>> brought_near(np.array([[1e200, 1e200], [3.0, 4.0]]), norm=1.0)
+    array([[1.2676506e+30, 1.2676506e+30],
+           [3.0000000e+00, 4.0000000e+00]])
+    """
+    vectors = np.asarray(vectors_ND, dtype=np.float64)
+    largest, most = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0), _FAR * float(norm)
+    return vectors * np.divide(most, largest, out=np.ones_like(largest), where=largest > most)
 
 
 def clip_groups(
@@ -68,10 +90,12 @@ def clip_ellipsoid(
     axes_G1 = np.asarray(norms, dtype=np.float64)[:, None]
     if not (axes_G1 > 0).all():
         raise ValueError(f"norms={tuple(norms)} must all be above 0.")
-    vectors = np.asarray(vectors_ND, dtype=np.float64)
-    groups = range(len(axes_G1))
-    lengths_GN = np.array([np.linalg.norm(vectors[:, group_D == group], axis=1) for group in groups])
-    return vectors * ellipsoid_factors(lengths_GN, axes_G1)[group_D].T
+    near, unit_length = brought_near(vectors_ND, norm=axes_G1.max()), 2.0 ** (np.frexp(axes_G1.max())[1] - 1)
+    measured = near / unit_length
+    lengths_GN = np.array(
+        [np.linalg.norm(measured[:, group_D == group], axis=1) for group in range(len(axes_G1))]
+    )
+    return near * ellipsoid_factors(lengths_GN, axes_G1 / unit_length)[group_D].T
 
 
 def ellipsoid_factors(lengths: np.ndarray, axes: np.ndarray) -> Float64[np.ndarray, "..."]:
@@ -115,5 +139,7 @@ CLIPS = {
 def unit(vectors_ND: np.ndarray) -> Float64[np.ndarray, "N D"]:
     """Return each row at length 1; a zero row, or one too short to have a direction, becomes zero."""
     vectors = np.asarray(vectors_ND, dtype=np.float64)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > _SHORTEST)
+    scaled, exponent_N1 = _scaled(vectors)
+    short = np.linalg.norm(scaled, axis=1, keepdims=True)
+    long_enough = short > np.ldexp(_SHORTEST, -exponent_N1)
+    return np.divide(scaled, short, out=np.zeros_like(vectors), where=long_enough)

@@ -41,6 +41,32 @@ def test_tiny_and_zero_rows_are_fine_whatever_the_ball(norm: float) -> None:
     assert np.array_equal(clipped, rows)
 
 
+@pytest.mark.parametrize("length", [1e100, 1e154, 1e200, 1.7e308])
+@pytest.mark.parametrize("norm", [1e-10, 1.0, 1e90])
+def test_rows_whose_squares_overflow_land_on_the_set_in_their_own_direction(length, norm) -> None:
+    groups, rows = (
+        np.array([0, 0, 1]),
+        length * np.array([[0.6, 0.0, 0.8], [0.0, -1.0, 0.0], [0.1, 0.3, -0.2]]),
+    )
+    ball = np.array([math.hypot(*row) for row in rows / length])[:, None]
+    assert clip_to_ball(rows, norm=norm) == pytest.approx(rows / length * (norm / ball), rel=1e-12)
+    assert unit(rows) == pytest.approx(rows / length / ball, rel=1e-12)
+    apart = clip_groups(rows, groups, norms=(norm, 3 * norm))
+    assert np.hypot(apart[:, 0], apart[:, 1]) == pytest.approx(norm, rel=1e-12)
+    assert np.abs(apart[:, 2]) == pytest.approx([3 * norm, 0, 3 * norm], rel=1e-12)
+    whole = clip_ellipsoid(rows, groups, norms=(norm, 3 * norm))
+    # from far away, the nearest point is where the normal, z_g / a_g^2, has the row's direction
+    normal = whole / norm**2 / np.array([1, 1, 9])
+    assert unit(normal) == pytest.approx(unit(rows), rel=1e-9, abs=1e-9)
+    assert [measured(row, groups, (norm, 3 * norm)) for row in whole] == pytest.approx([1, 1, 1], rel=1e-12)
+
+
+def test_a_group_without_coordinates_is_no_trouble() -> None:
+    rows = np.array([[3.0, 4.0]])
+    for clip in (clip_groups, clip_ellipsoid):
+        assert clip(rows, np.array([0, 0]), norms=(1.0, 1.0)) == pytest.approx(np.array([[0.6, 0.8]]))
+
+
 def test_an_infinite_ball_clips_nothing() -> None:
     rows = np.array([[1e150, -3.0], [0.0, 2.0]])
     assert np.array_equal(clip_to_ball(rows, norm=math.inf), rows)
