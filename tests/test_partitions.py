@@ -27,6 +27,7 @@ from privkit.errors import InputError
 from privkit.noise import NoNoise, SecureNoise, SeededNoise
 from privkit.partitions._base import AbstractPartition, Memory
 from privkit.partitions._overlap import overlap
+from privkit.partitions._scores import discriminability
 from privkit.partitions.gaussian import Gaussian
 from privkit.partitions.gumbel import Gumbel, _range_from_mu
 from privkit.partitions.history import History
@@ -150,6 +151,34 @@ def scores_of(embeddings: Embeddings) -> np.ndarray:
     between = sum(len(g) * (g.mean(0) - grand) ** 2 for g in groups) / (CLASSES - 1)
     within = sum(((g - g.mean(0)) ** 2).sum(0) for g in groups) / (n - CLASSES)
     return np.asarray(between / (within + 1e-6))
+
+
+@pytest.mark.parametrize("median", [0.0, 1e-3])
+@pytest.mark.parametrize("zeta", [0.0, 1e-6])
+@pytest.mark.parametrize("size", [1e-200, 1e-20, 1e20, 1e154, 1e200, 1e307])
+def test_a_score_is_at_least_zero_and_finite_whatever_the_size_of_the_records(size, zeta, median):
+    some = held()
+    vectors = some.vectors.copy()
+    vectors[:, :3] *= size
+    vectors[:, 3], vectors[:, 4], vectors[:, 5] = size, -size * LABELS, np.where(LABELS, 0.0, size)
+    scores_d = discriminability(some.with_vectors(vectors), stabiliser=zeta, stabiliser_of_median=median)
+    assert (scores_d >= 0).all()
+    assert np.isfinite(scores_d).all()
+    if size > 1e10 and not median:  # next to such a spread the stabiliser is nothing
+        expected_d = discriminability(some, stabiliser=0.0)
+        assert scores_d[:3] == pytest.approx(expected_d[:3], rel=1e-9)
+        assert (scores_d[4:6] > 1e10).all() or zeta == 0
+    for clip in ("groupwise", "ellipsoid"):
+        defense = Vpp(epsilon=1.0, clip=clip, partition=Gumbel(stabiliser=zeta, stabiliser_of_median=median))
+        sent = defense.mechanism(rounds=1).privatize(some.with_vectors(vectors), source())
+        assert np.isfinite(sent.payload.vectors).all()
+
+
+def test_a_score_does_not_depend_on_how_records_are_scaled_when_the_stabiliser_does_too():
+    one = discriminability(held(), stabiliser=1e-6)
+    two = discriminability(held().with_vectors(2.0**20 * held().vectors), stabiliser=1e-6 * 2.0**40)
+    assert np.array_equal(one, two)
+    assert one == pytest.approx(scores_of(held()), rel=1e-9)
 
 
 @pytest.mark.parametrize("partition", [Gumbel(score_bound=50.0), Gaussian(score_bound=50.0)])
