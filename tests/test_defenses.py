@@ -106,6 +106,19 @@ def test_the_event_declares_what_the_encoder_was_computed_from(defense, encoder)
 
 
 @every_defense
+def test_counts_of_the_contract_are_those_of_real_classes(defense):
+    """A canary is planted after the encoder, so a private encoder does not move it."""
+    mechanism, known = defense.mechanism(rounds=3), KNOWN._replace(classes=8, labels=np.array([0, 3, 7, 8]))
+    planted = some().with_records(np.ones((9, 5)), np.full(9, 8, dtype=np.int64))
+    for event, alone in (
+        (mechanism.event(planted, known), mechanism.event(some(), known)),
+        (mechanism.privatize(planted, seeded(0), known).event, mechanism.event(some(), known)),
+    ):
+        assert event == alone
+        assert {leaf.contract.class_counts for leaf, _ in leaves(event)} <= {(2, 3, 2), ()}
+
+
+@every_defense
 def test_the_same_seed_gives_the_same_bytes(defense):
     mechanism = defense.mechanism(rounds=3)
     one, again, other = (mechanism.privatize(some(), seeded(s), KNOWN)[0].digest() for s in (4, 4, 5))

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from accountant.contract import Contract, Counts, DependsOn, Query, Relation
+from privkit.defenses._base import Known
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 
@@ -74,8 +75,14 @@ def refuse_single_records(means: ClassMeans, *, least: int) -> None:
         )
 
 
-def contract_of_means(embeddings: Embeddings, *, clip_norm: float, hyperparameters: DependsOn) -> Contract:
-    """Return the conditions under which noise on means of clipped records costs what its multiplier says."""
+def contract_of_means(
+    embeddings: Embeddings, known: Known, *, clip_norm: float, hyperparameters: DependsOn
+) -> Contract:
+    """Return the conditions under which noise on means of clipped records costs what its multiplier says.
+
+    Canaries are not among its counts: they are vectors, so they stay where they are when a private encoder moves.
+    """
+    real = embeddings.labels[known.real(embeddings.labels)]
     return Contract(
         relation=Relation.REPLACE_SAME_LABEL,
         query=Query.CLASS_MEANS,
@@ -85,5 +92,5 @@ def contract_of_means(embeddings: Embeddings, *, clip_norm: float, hyperparamete
         counts=Counts.PUBLIC,
         hyperparameters=hyperparameters,
         fresh_noise=True,
-        class_counts=tuple(np.unique(embeddings.labels, return_counts=True)[1].tolist()),
+        class_counts=tuple(np.unique(real, return_counts=True)[1].tolist()),
     )

@@ -71,7 +71,7 @@ class GaussianMeans(Mechanism):
 
     def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Gaussian:
         contract = contract_of_means(
-            embeddings, clip_norm=self.clip_norm, hyperparameters=self.hyperparameters
+            embeddings, known, clip_norm=self.clip_norm, hyperparameters=self.hyperparameters
         )
         return Gaussian(noise_multiplier=self.noise_multiplier, contract=contract)
 

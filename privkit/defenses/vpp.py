@@ -134,7 +134,9 @@ class GroupwiseMeans(Mechanism):
         groups = self._groups(embeddings)
         release = self._release(groups)
         longest = max(self.clip_norm, *release.clip_norms)
-        contract = contract_of_means(embeddings, clip_norm=longest, hyperparameters=self.hyperparameters)
+        contract = contract_of_means(
+            embeddings, known, clip_norm=longest, hyperparameters=self.hyperparameters
+        )
         release = replace(release, contract=contract)
         choice = self._cost(groups, known)
         if choice is None:

@@ -69,7 +69,7 @@ class EarlyMeans(Mechanism):
 
     def event(self, embeddings: Embeddings, known: Known = NOTHING) -> Composed:
         radius, groups = self.settings.clip_norm, self._groups(embeddings)
-        contract = contract_of_means(embeddings, clip_norm=radius, hyperparameters=DependsOn.PUBLIC)
+        contract = contract_of_means(embeddings, known, clip_norm=radius, hyperparameters=DependsOn.PUBLIC)
         parts = (
             NonPrivate(reason="noise groups and score scale show private scores without noise"),
             PureDP(epsilon=self._spent),
