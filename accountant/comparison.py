@@ -65,7 +65,7 @@ def calibrations(
         budget,
         smallest=sigma_from_epsilon(**budget),
         true_epsilon=lambda sigma: epsilon_from_mu(mu=mu(sigma), delta=delta),
-        true_delta=lambda sigma: delta_from_mu(epsilon=epsilon, mu=mu(sigma)),
+        keeps=lambda sigma: delta_from_mu(epsilon=epsilon, mu=mu(sigma)) <= delta,
     )
 
 
@@ -75,16 +75,16 @@ def compare(
     *,
     smallest: float,
     true_epsilon: Callable[[float], float],
-    true_delta: Callable[[float], float],
+    keeps: Callable[[float], bool],
 ) -> tuple[Calibration, ...]:
     """Hold the noise multiplier that each method asks for against the truth.
 
     Args:
         methods: names, and functions of the budget that return a noise multiplier or refuse by ValueError.
-        budget: their arguments; it names at least ``delta``.
+        budget: their arguments.
         smallest: the smallest noise multiplier that keeps the budget.
         true_epsilon: what a noise multiplier really costs at the budget's delta.
-        true_delta: what it really costs at the budget's epsilon.
+        keeps: whether it really keeps the budget.
     """
 
     def judged(method: str, calibrate: Callable[..., float]) -> Calibration:
@@ -97,7 +97,7 @@ def compare(
             sigma=sigma,
             excess_percent=100 * (sigma / smallest - 1),
             true_epsilon=true_epsilon(sigma),
-            valid=true_delta(sigma) <= budget["delta"],
+            valid=keeps(sigma),
         )
 
     return tuple(judged(method, calibrate) for method, calibrate in methods)
