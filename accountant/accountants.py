@@ -8,7 +8,7 @@ joint      pure and Gaussian parts, as one finite sum              upper bound; 
 sequential pure epsilons added to the Gaussian one                 upper bound
 as Gaussian everything but full-delta parts, as one mu             upper bound
 Renyi      everything with a Renyi divergence, at the best order   upper bound
-PLD        subsampled Gaussian noise, by dp-accounting             upper bound, to its grid
+PLD        subsampled Gaussian noise, by loss distributions        upper bound, to its grid
 ========== ======================================================= ===========================================
 
 :func:`smallest` asks all that can answer in well under a second and takes the smallest. A part without noise is
@@ -153,10 +153,11 @@ class Pld(AbstractAccountant):
 
         try:
             found = subsampled_pld.epsilon(
-                noise_multiplier=leaf.noise_multiplier,
+                noise_multiplier=leaf.per_clip_norm,
                 sampling_rate=leaf.sampling_rate,
                 steps=steps[leaf],
                 delta=delta,
+                relation=leaf.contract.relation,
             )
         except ValueError as error:
             raise CannotPriceError(str(error)) from None

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import singledispatch
 
-from accountant.contract import Contract, Counts, DependsOn, Relation
-from accountant.events import Leaf, NonPrivate, PureDP, TopK
+from accountant.contract import Contract, Counts, DependsOn, Query, Relation
+from accountant.events import ApproximateDP, BoundedRange, Leaf, NonPrivate, PureDP, TopK
+from accountant.relations import defined
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,15 @@ def _stated(contract: Contract) -> None:
     """Break nothing: the assumption is about more than one contract."""
 
 
+def _relation(contract: Contract) -> str | None:
+    if contract.query is not None and not defined(contract.query, contract.relation):
+        return (
+            f"{contract.query.value} have no sensitivity under {contract.relation.value!r}: their count changes with "
+            "the record"
+        )
+    return None
+
+
 def _encoder(contract: Contract) -> str | None:
     if contract.encoder is None:
         return "what the encoder was computed from is not declared"
@@ -50,7 +60,7 @@ def _counts(contract: Contract) -> str | None:
     if contract.counts is Counts.PRIVATE:
         return "record counts are private, so a noise scale or weight that follows them gives them away"
     changing = contract.relation in (Relation.REPLACE_ANY_LABEL, Relation.ADD_REMOVE)
-    if changing and contract.counts is Counts.PUBLIC:
+    if changing and (contract.counts is Counts.PUBLIC or contract.query is Query.CLASS_MEANS):
         return (
             f"neighbours under {contract.relation.value!r} differ in their counts, so these cannot be public; "
             "release sums with fixed noise and declare the counts as not used"
@@ -98,7 +108,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         id="A2",
         statement="the sensitivity was computed for the neighbouring relation that the claim names",
-        reason=_stated,
+        reason=_relation,
     ),
     Assumption(
         id="A3",
@@ -146,11 +156,14 @@ def named(id: str) -> Assumption:
 @singledispatch
 def needed(leaf: Leaf) -> tuple[str, ...]:
     """Return the ids of the assumptions that a leaf's cost rests on; all of them unless it says less."""
-    return tuple(_BY_ID)
+    without_classes = leaf.contract.query is Query.RECORD_SUM
+    return tuple(id for id in _BY_ID if not (without_classes and id in ("A3", "A5")))
 
 
 @needed.register(PureDP)
-def _pure(leaf: PureDP) -> tuple[str, ...]:
+@needed.register(ApproximateDP)
+@needed.register(BoundedRange)
+def _guarantee(leaf: PureDP | ApproximateDP | BoundedRange) -> tuple[str, ...]:
     # It is stated for the mechanism as a whole, whatever the vectors behind it.
     return ("A2", "A6", "A7", "A8", "A9", "A10")
 

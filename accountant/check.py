@@ -7,9 +7,16 @@ _LARGEST_COUNT = 2**53
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
+    if (
+        isinstance(value, bool)
+        or type(value).__name__ in ("bool", "bool_")
+        or not hasattr(value, "__float__")
+    ):
         raise TypeError(f"{name}={value!r} is not a number; give one.")
-    number = float(value)
+    try:
+        number = float(value)
+    except (OverflowError, TypeError) as error:
+        raise ValueError(f"{name} is no number that a float can hold ({error}); give one.") from None
     if math.isnan(number):
         raise ValueError(f"{name} is NaN; give a number.")
     return number

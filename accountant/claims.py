@@ -8,7 +8,7 @@ from accountant.accountants import gaussian_mu, smallest
 from accountant.assumptions import broken, in_order, needed
 from accountant.bound import Bound as Bound
 from accountant.consequences import Broken, priced
-from accountant.contract import Contract, Relation
+from accountant.contract import Contract, Query, Relation
 from accountant.cost import total
 from accountant.events import Event, LaplaceTopK, Leaf, SubsampledGaussian, counted
 from accountant.relations import restated
@@ -93,22 +93,35 @@ def claim(event: Event, *, delta: float, relation: Relation | None = None) -> Cl
     >>> round(found.epsilon, 6), found.method, found.covered
     (1.0, 'exact', False)
     """
-    event = event if relation is None else restated(event, relation)
+    at_limit = relation is not None and any(
+        _changes_counts(leaf, Relation(relation)) for leaf in counted(event)
+    )
+    event = event if relation is None else restated(event, Relation(relation))
     parts = counted(event)
     answer = smallest(event, delta=delta)
     contracts = [leaf.contract for leaf in parts]
     return Claim(
         epsilon=answer.epsilon,
         delta=delta,
-        relation=_common([c.relation for c in contracts], "relations", relation or Contract().relation),
+        relation=_common(
+            [c.relation for c in contracts], "relations", Relation(relation or Contract().relation)
+        ),
         unit=_common([c.unit for c in contracts], "units of privacy", Contract().unit),
         method=answer.method,
-        bound=answer.bound,
+        bound=Bound.UPPER if at_limit else answer.bound,  # sqrt 2 is the limit of large classes
         releases=sum(parts.values()),
         needs=in_order(id for leaf in parts for id in needed(leaf)),
         broken=_broken(parts, delta),
-        unbounded=total(event).unbounded or (_APPROXIMATE if math.isinf(answer.epsilon) else None),
+        unbounded=_unbounded(event, answer.epsilon),
     )
+
+
+def _unbounded(event: Event, epsilon: float) -> str | None:
+    """Return why nothing is promised, or None."""
+    cost = total(event)
+    if cost.unbounded is not None or not math.isinf(epsilon):
+        return cost.unbounded
+    return _APPROXIMATE if cost.log_kept else _TOO_LARGE
 
 
 def _broken(parts: dict[Leaf, int], delta: float) -> tuple[Broken, ...]:
@@ -122,17 +135,59 @@ def _broken(parts: dict[Leaf, int], delta: float) -> tuple[Broken, ...]:
     return tuple(priced(id, reason, parts, breaking[id, reason], delta=delta) for id, reason in pairs)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Under:
+    """What releases cost under one neighbouring relation.
+
+    Attributes:
+        epsilon: in nats; None where none holds.
+        reason: why none holds; empty if one does.
+        at_fixed_counts: what epsilon would be if the record did not change the counts; None where that is no question.
+    """
+
+    epsilon: float | None
+    reason: str = ""
+    at_fixed_counts: float | None = None
+
+
+def neighbours(event: Event, *, delta: float) -> dict[Relation, Under]:
+    """Return what the same releases cost under every neighbouring relation.
+
+    Arguments as in :func:`claim`.
+    """
+    return {relation: _under(event, relation, delta) for relation in Relation}
+
+
+def _under(event: Event, relation: Relation, delta: float) -> Under:
+    try:
+        other = restated(event, relation)
+        epsilon = smallest(other, delta=delta).epsilon
+    except ValueError as error:
+        return Under(epsilon=None, reason=str(error))
+    if any(_changes_counts(leaf, relation) for leaf in counted(event)):
+        return Under(epsilon=None, reason=_COUNTS_CHANGE, at_fixed_counts=epsilon)
+    return Under(epsilon=epsilon)
+
+
+def _changes_counts(leaf: Leaf, relation: Relation) -> bool:
+    """Return whether neighbours differ in counts that scale the noise, although those of the contract do not."""
+    changing = relation is Relation.REPLACE_ANY_LABEL and leaf.contract.relation is not relation
+    return changing and leaf.contract.query is Query.CLASS_MEANS
+
+
 def under_relations(event: Event, *, delta: float) -> dict[Relation, float | str]:
     """Return epsilon of the same releases under every neighbouring relation, or why there is none.
 
     Arguments as in :func:`claim`.
     """
     found: dict[Relation, float | str] = {}
-    for relation in Relation:
-        try:
-            found[relation] = smallest(restated(event, relation), delta=delta).epsilon
-        except ValueError as error:
-            found[relation] = str(error)
+    for relation, under in neighbours(event, delta=delta).items():
+        fixed = (
+            ""
+            if under.at_fixed_counts is None
+            else f" (at fixed counts, epsilon {under.at_fixed_counts:.4g})"
+        )
+        found[relation] = f"{under.reason}{fixed}" if under.epsilon is None else under.epsilon
     return found
 
 
@@ -184,6 +239,11 @@ def _envelope(event: Event) -> AbstractCurve:
 
 _DELTAS = tuple(10.0**-power for power in range(1, 11))
 _APPROXIMATE = "the approximate parts alone fail more often than delta"
+_TOO_LARGE = "its epsilon is beyond the largest float"
+_COUNTS_CHANGE = (
+    "a record that changes its label changes the counts that scale the noise of class means, so delta = 1; release "
+    "sums and counts (defense sumcount), or claim another relation."
+)
 _T = TypeVar("_T", bound=str)
 
 

@@ -15,6 +15,7 @@ from accountant.accountants import gaussian_mu_of
 from accountant.contract import Contract, DependsOn, Query, Relation
 from accountant.cost import total
 from accountant.events import Composed, Gaussian, GroupGaussian, Leaf, Repeated, SubsampledGaussian
+from accountant.relations import defined, reach
 
 
 class Consequence(NamedTuple):
@@ -111,24 +112,27 @@ def _in_numbers(epsilon: float | None, factors: dict[Leaf, float | None]) -> str
         return "no epsilon holds, another release promises none"
     if math.isinf(epsilon):
         return "delta = 1, no epsilon holds"
-    return f"mu grows by {max(f for f in factors.values() if f is not None):.4g}, to epsilon {epsilon:.4g}"
+    return f"mu is {max(f for f in factors.values() if f is not None):.4g} times what is claimed, epsilon {epsilon:.4g}"
 
 
 def _encoder(contract: Contract) -> Consequence:
     words = "every vector of every class can move over its whole range of 2R"
-    if (
-        contract.query in (Query.CLASS_MEANS, Query.CLASS_SUMS, Query.SUMS_AND_COUNTS)
-        and contract.class_counts
-    ):
-        return Consequence(math.hypot(*contract.class_counts), words)
+    query, counts = contract.query, contract.class_counts
+    by_class = query in (Query.CLASS_MEANS, Query.CLASS_SUMS, Query.SUMS_AND_COUNTS)
+    if query is not None and by_class and counts and defined(query, contract.relation):
+        return Consequence(max(2 * math.hypot(*counts) / reach(query, contract.relation), 1.0), words)
     return Consequence(None, f"{words}, and how many records are behind each is not declared")
 
 
 def _relation(contract: Contract) -> Consequence:
-    return Consequence(None, "another relation has another sensitivity")
+    return Consequence(
+        math.inf, "a record that comes or goes changes the count, and with it vector and noise"
+    )
 
 
 def _counts(contract: Contract) -> Consequence:
+    if contract.counts is None:
+        return Consequence(None, "if they are not, a noise scale or weight that follows them gives them away")
     if contract.query is Query.CLASS_MEANS and contract.relation is Relation.REPLACE_ANY_LABEL:
         return Consequence(
             math.inf,
@@ -138,10 +142,12 @@ def _counts(contract: Contract) -> Consequence:
 
 
 def _clip(contract: Contract) -> Consequence:
-    return Consequence(math.inf, "one record can move a mean as far as it likes")
+    return Consequence(None, "without one, a record can move a mean as far as it likes")
 
 
 def _assignment(contract: Contract) -> Consequence:
+    if contract.assignment is None:
+        return Consequence(None, "if private state assigns them, one record can move vectors without limit")
     return Consequence(
         math.inf, "one record can change how many vectors are sent, and move the others without limit"
     )

@@ -91,6 +91,8 @@ class Contract:
             raise ValueError(  # noqa: TRY004 a declaration, not a programming error
                 f"fresh_noise={self.fresh_noise!r}; say True or False, or leave it undeclared."
             )
+        if not hasattr(self.class_counts, "__iter__"):
+            raise ValueError(f"class_counts={self.class_counts!r}; give a tuple, one whole number per class.")
         for n in self.class_counts:
             check.count(class_count=n)
         object.__setattr__(self, "class_counts", tuple(int(n) for n in self.class_counts))

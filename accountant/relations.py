@@ -69,6 +69,11 @@ _REACH: dict[Query, dict[Relation, float]] = {
 }
 
 
+def defined(query: Query, relation: Relation) -> bool:
+    """Return whether a query has a sensitivity under a relation."""
+    return relation in _REACH[query]
+
+
 def reach(query: Query, relation: Relation) -> float:
     """Return how many clip norms one record can move the sums behind a query by, over all vectors, in l2 norm.
 
@@ -136,13 +141,17 @@ def _gaussian(leaf: Gaussian, relation: Relation) -> Leaf:
 
 @_moved.register(GroupGaussian)
 def _group_gaussian(leaf: GroupGaussian, relation: Relation) -> Leaf:
+    if leaf.contract.query is Query.SUMS_AND_COUNTS:
+        raise ValueError(
+            "groups of sums and counts have no one sensitivity: which group holds the count is not declared; state the "
+            f"noise for {relation.value!r} itself."
+        )
     change = _change(leaf, relation)
     return replace(leaf, noise_multipliers=tuple(sigma * change for sigma in leaf.noise_multipliers))
 
 
 @_moved.register(SubsampledGaussian)
 def _subsampled(leaf: SubsampledGaussian, relation: Relation) -> Leaf:
-    # as replace-one, it is priced as if nothing were sampled: no amplification is claimed there
     return replace(leaf, noise_multiplier=leaf.noise_multiplier * _change(leaf, relation))
 
 

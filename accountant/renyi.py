@@ -66,7 +66,9 @@ def _gumbel_top_k(leaf: GumbelTopK, orders: Orders) -> Orders:
 
 @leaf_divergence.register(SubsampledGaussian)
 def _subsampled(leaf: SubsampledGaussian, orders: Orders) -> Orders:
-    if not leaf.amplified:
+    if (
+        not leaf.amplified or leaf.per_clip_norm > leaf.noise_multiplier
+    ):  # to replace: as if nothing were sampled
         return orders / (2 * leaf.noise_multiplier**2)
     from accountant import subsampled_rdp
 

@@ -7,6 +7,7 @@ Source: Dwork and Roth (2014), Theorem 3.16, https://doi.org/10.1561/0400000042
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 
 from accountant import check, gaussian
 
@@ -29,11 +30,16 @@ def epsilon(*, delta: float, mu: float, pure: Mapping[float, int]) -> float:
 
 
 def total_epsilon(pure: Mapping[float, int]) -> float:
-    """Return the sum of all pure epsilons, in nats; a value that is no epsilon or no count is refused."""
+    """Return the sum of all pure epsilons, in nats, rounded up; a value that is no epsilon or no count is refused."""
     for epsilon, times in pure.items():
         check.positive(epsilon=epsilon)
         check.count(times=times)
-    return math.fsum(epsilon * times for epsilon, times in pure.items())
+    exact = sum((Fraction(float(epsilon)) * int(times) for epsilon, times in pure.items()), Fraction(0))
+    try:
+        total = float(exact)
+    except OverflowError:
+        raise ValueError("the pure epsilons add up beyond the largest float; they promise nothing.") from None
+    return total if total >= exact else math.nextafter(total, math.inf)
 
 
 def sigma_from_epsilon(*, epsilon: float, delta: float, rounds: int, selection_share: float) -> float:

@@ -60,15 +60,23 @@ def relations(findings: Findings) -> Table:
         rows=[
             {
                 "cell": cell.name,
-                **{
-                    e.relation: "undefined" if e.epsilon is None else numbers.epsilon(e.epsilon)
-                    for e in _elsewhere(cell)
-                },
+                **{e.relation: _under(cell, e) for e in _elsewhere(cell)},
             }
             for cell in findings.cells
             if _elsewhere(cell)
         ],
     )
+
+
+def _under(cell: CellFindings, found: Elsewhere) -> str:
+    """Return an epsilon under one relation, in brackets where the cell's own is no promise either."""
+    if found.at_fixed_counts is not None:
+        return f"∞ ({numbers.epsilon(found.at_fixed_counts)} at fixed counts)"
+    if found.epsilon is None:
+        return "undefined"
+    assert cell.promised is not None
+    text = numbers.epsilon(found.epsilon)
+    return text if cell.promised.claim.covered else f"({text})"
 
 
 def undefined(findings: Findings) -> list[str]:

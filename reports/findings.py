@@ -27,11 +27,13 @@ class Elsewhere:
         relation: in words.
         epsilon: at the claim's delta, in nats; ``None`` where none is defined.
         reason: why there is none; empty if there is.
+        at_fixed_counts: what it would be if the record did not change the counts; ``None`` where that is no question.
     """
 
     relation: str
     epsilon: float | None
     reason: str = ""
+    at_fixed_counts: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ def test_a_private_encoder_moves_every_record_of_every_class() -> None:
     factor = math.hypot(*(50,) * 7)
     assert factor == pytest.approx(132.3, abs=0.05)
     assert found.epsilon == pytest.approx(at_mu(factor * 2 / 300), rel=1e-12)
-    assert f"mu grows by 132.3, to epsilon {found.epsilon:.4g}" in found.cost
+    assert f"mu is 132.3 times what is claimed, epsilon {found.epsilon:.4g}" in found.cost
     assert found.examples == ("E7",)
 
 
@@ -67,7 +67,7 @@ def test_only_the_releases_that_break_it_are_multiplied() -> None:
     found = broken(Composed(events=(good, Repeated(event=one, count=3), other)))
     moved = math.hypot(1 / 30, 5 * math.sqrt(3 * 2) / 40, 12 / 99)
     assert found.epsilon == pytest.approx(at_mu(moved), rel=1e-12)
-    assert "mu grows by 12," in found.cost
+    assert "mu is 12 times what is claimed," in found.cost
 
 
 def test_one_release_of_unknown_reach_makes_the_price_unknown_and_says_why() -> None:
@@ -84,12 +84,41 @@ def test_one_release_of_unknown_reach_makes_the_price_unknown_and_says_why() -> 
     [
         BoundedRange(eta=0.1, contract=PRIVATE),
         ApproximateDP(epsilon=0.1, delta=1e-6, contract=PRIVATE),
+        PureDP(epsilon=0.1, contract=PRIVATE),
     ],
 )
-def test_a_guarantee_without_a_mechanism_says_nothing_of_larger_moves(leaf: Event) -> None:
-    found = broken(leaf)
-    assert found.epsilon is None
-    assert f"{type(leaf).__name__} promises nothing then: no epsilon is known" in found.cost
+def test_a_guarantee_is_stated_for_the_whole_mechanism_whatever_moves_its_input(leaf: Event) -> None:
+    assert claim(leaf, delta=1e-5).broken == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "relation", "times"),
+    [
+        (Query.CLASS_MEANS, Relation.REPLACE_SAME_LABEL, 1.0),
+        (Query.CLASS_MEANS, Relation.ZERO_OUT, 2.0),
+        (Query.CLASS_SUMS, Relation.ADD_REMOVE, 2.0),
+        (Query.SUMS_AND_COUNTS, Relation.REPLACE_ANY_LABEL, 1.0),
+        (Query.SUMS_AND_COUNTS, Relation.ADD_REMOVE, math.sqrt(2)),
+    ],
+)
+def test_a_private_encoder_moves_a_sum_by_its_whole_range_under_every_relation(
+    query: Query, relation: Relation, times: float
+) -> None:
+    contract = replace(PRIVATE, query=query, relation=relation, counts=Counts.NOT_USED, class_counts=(50,))
+    found = broken(Gaussian(noise_multiplier=100.0, contract=contract))
+    assert found.epsilon == pytest.approx(at_mu(50 * times / 100), rel=1e-12)
+
+
+def test_what_is_not_declared_has_no_known_price() -> None:
+    for name in ("encoder", "assignment", "counts", "clip_norm", "hyperparameters", "fresh_noise"):
+        contract = replace(GOOD, **{name: None}, class_counts=() if name == "encoder" else GOOD.class_counts)
+        found = broken(Gaussian(noise_multiplier=9.0, contract=contract))
+        assert found.epsilon is None, name
+
+
+def test_one_sum_over_all_records_has_no_classes_to_count_or_assign() -> None:
+    contract = replace(GOOD, query=Query.RECORD_SUM, counts=Counts.PRIVATE, assignment=None, class_counts=())
+    assert claim(Gaussian(noise_multiplier=9.0, contract=contract), delta=1e-5).covered
 
 
 @pytest.mark.parametrize("changed", [{"encoder": DependsOn.PRIVATE_STATE}, {"counts": None}])
@@ -121,7 +150,6 @@ def test_delta_zero_has_no_price_but_a_sentence() -> None:
 def test_what_neighbours_can_be_told_apart_by_has_delta_one() -> None:
     for change in (
         {"counts": Counts.PRIVATE},
-        {"clip_norm": None},
         {"assignment": DependsOn.PRIVATE_STATE},
         {"fresh_noise": False},
     ):

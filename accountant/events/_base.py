@@ -24,6 +24,20 @@ class Leaf(Event):
     contract: Contract = field(default_factory=Contract)
 
 
+def keep_positive(event: Event, *names: str) -> None:
+    """Store some fields of a new event as plain floats, each finite and above 0; refuse others by name."""
+    for name in names:
+        check.positive(**{name: getattr(event, name)})
+        object.__setattr__(event, name, float(getattr(event, name)))
+
+
+def keep_counts(event: Event, *names: str) -> None:
+    """Store some fields of a new event as plain whole numbers of at least 1; refuse others by name."""
+    for name in names:
+        check.count(**{name: getattr(event, name)})
+        object.__setattr__(event, name, int(getattr(event, name)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Repeated(Event):
     """The same event, ``count`` times, on the same data, with fresh noise each time."""
@@ -32,8 +46,7 @@ class Repeated(Event):
     count: int
 
     def __post_init__(self) -> None:
-        check.count(count=self.count)
-        object.__setattr__(self, "count", int(self.count))
+        keep_counts(self, "count")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +56,8 @@ class Composed(Event):
     events: tuple[Event, ...]
 
     def __post_init__(self) -> None:
+        if isinstance(self.events, Event):
+            raise ValueError(f"events={self.events!r} is one event; give a tuple of them.")  # noqa: TRY004
         object.__setattr__(self, "events", tuple(self.events))
 
 

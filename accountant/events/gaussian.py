@@ -1,10 +1,11 @@
 """Gaussian noise on a vector: one level, or one per group of coordinates."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
 from accountant import check
-from accountant.events._base import Leaf
+from accountant.events._base import Leaf, keep_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class Gaussian(Leaf):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        check.positive(noise_multiplier=self.noise_multiplier)
+        keep_positive(self, "noise_multiplier")
 
 
 class ClipSet(StrEnum):
@@ -64,21 +65,17 @@ class GroupGaussian(Leaf):
     clip: ClipSet = ClipSet.GROUPWISE
 
     def __post_init__(self) -> None:
-        if not self.noise_multipliers:
-            raise ValueError("noise_multipliers is empty; give one number per group.")
-        for name in ("noise_multipliers", "sizes", "clip_norms"):
+        for name, kind in (("noise_multipliers", float), ("sizes", int), ("clip_norms", float)):
             values = tuple(getattr(self, name))
-            object.__setattr__(self, name, values)
-            if values and len(values) != len(self.noise_multipliers):
-                raise ValueError(
-                    f"{name}={values} for {len(self.noise_multipliers)} groups; give one number per group."
-                )
-        for sigma in self.noise_multipliers:
-            check.positive(noise_multiplier=sigma)
-        for size in self.sizes:
-            check.count(size=size)
-        for norm in self.clip_norms:
-            check.positive(clip_norm=norm)
+            for value in values:
+                (check.count if kind is int else check.positive)(**{name: value})
+            object.__setattr__(self, name, tuple(kind(value) for value in values))
+        groups = len(self.noise_multipliers)
+        if not groups:
+            raise ValueError("noise_multipliers is empty; give one number per group.")
+        for name, values in (("sizes", self.sizes), ("clip_norms", self.clip_norms)):
+            if values and len(values) != groups:
+                raise ValueError(f"{name}={values} for {groups} groups; give one number per group.")
         object.__setattr__(self, "clip", clip_set(self.clip))
         self._refuse_mismatch()
 
@@ -89,4 +86,11 @@ class GroupGaussian(Leaf):
             raise ValueError(
                 f"clip_norms={norms} with one ball for all coordinates: noise scaled to balls per group needs "
                 "records clipped group by group; clip so, or state each multiplier against the one radius."
+            )
+        longest = math.hypot(*norms) if self.clip is ClipSet.GROUPWISE else max(norms, default=0.0)
+        declared = self.contract.clip_norm
+        if declared is not None and longest > declared * (1 + 1e-9):
+            raise ValueError(
+                f"clip_norms={norms} let a record be {longest:.6g} long, and its contract declares "
+                f"clip_norm={declared:g}; declare the longest that the set holds."
             )

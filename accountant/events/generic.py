@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from accountant import check
-from accountant.events._base import Leaf
+from accountant.events._base import Leaf, keep_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class PureDP(Leaf):
     epsilon: float
 
     def __post_init__(self) -> None:
-        check.positive(epsilon=self.epsilon)
+        keep_positive(self, "epsilon")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,9 @@ class ApproximateDP(Leaf):
     delta: float
 
     def __post_init__(self) -> None:
-        check.positive(epsilon=self.epsilon)
+        keep_positive(self, "epsilon")
         check.open_unit(delta=self.delta)
+        object.__setattr__(self, "delta", float(self.delta))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class BoundedRange(Leaf):
     eta: float
 
     def __post_init__(self) -> None:
-        check.positive(eta=self.eta)
+        keep_positive(self, "eta")
 
 
 @dataclass(frozen=True, kw_only=True)

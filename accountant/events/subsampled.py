@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 
-from accountant import check
 from accountant.contract import Relation
-from accountant.events._base import Leaf
+from accountant.events._base import Leaf, keep_positive
 
-_AMPLIFIED = (Relation.ADD_REMOVE, Relation.ZERO_OUT)
+_ONE_CLIP_NORM = (Relation.ADD_REMOVE, Relation.ZERO_OUT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubsampledGaussian(Leaf):
     """Gaussian noise on a sum over a Poisson sample: every record is in it independently, and secretly.
 
-    Sampling amplifies privacy where the contract's relation is to add or remove one record, or to zero one out;
-    under the others a step is priced as if nothing were sampled.
+    Sampling amplifies privacy under every relation; to replace a record moves the sum by two clip norms, so a
+    ``noise_multiplier`` stated for it is half of that for adding or removing one.
 
     Attributes:
         noise_multiplier: noise standard deviation / l2 sensitivity under the contract's relation; > 0.
@@ -25,12 +24,16 @@ class SubsampledGaussian(Leaf):
     sampling_rate: float
 
     def __post_init__(self) -> None:
-        check.positive(noise_multiplier=self.noise_multiplier)
-        check.positive(sampling_rate=self.sampling_rate)
+        keep_positive(self, "noise_multiplier", "sampling_rate")
         if self.sampling_rate > 1:
             raise ValueError(f"sampling_rate={self.sampling_rate} must be a probability above 0, at most 1.")
 
     @property
     def amplified(self) -> bool:
-        """Return whether a step is priced below that of the plain Gaussian mechanism."""
-        return self.sampling_rate < 1 and self.contract.relation in _AMPLIFIED
+        """Return whether a step costs less than that of the plain Gaussian mechanism."""
+        return self.sampling_rate < 1
+
+    @property
+    def per_clip_norm(self) -> float:
+        """Return noise standard deviation / clip norm, which is what accountants of DP-SGD call the multiplier."""
+        return self.noise_multiplier * (1.0 if self.contract.relation in _ONE_CLIP_NORM else 2.0)

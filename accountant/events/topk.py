@@ -6,8 +6,7 @@ neighbouring relation: a selection costs the same under all of them.
 
 from dataclasses import dataclass
 
-from accountant import check
-from accountant.events._base import Leaf
+from accountant.events._base import Leaf, keep_counts, keep_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +28,12 @@ class TopK(Leaf):
     monotone: bool = False
 
     def __post_init__(self) -> None:
-        check.count(k=self.k, dim=self.dim)
+        keep_counts(self, "k", "dim")
         if self.k >= self.dim:
             raise ValueError(
                 f"k={self.k} of dim={self.dim}: select at least one coordinate and leave out one."
             )
-        check.positive(score_bound=self.score_bound, scale=self.scale)
+        keep_positive(self, "score_bound", "scale")
         if not isinstance(self.monotone, bool):
             raise ValueError(f"monotone={self.monotone!r}; say True or False.")  # noqa: TRY004
 

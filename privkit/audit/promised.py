@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from accountant.budget import Budget
-from accountant.claims import Claim, claim, under_relations
+from accountant.claims import Claim, claim, neighbours
 from accountant.events import Event
 from privkit.audit.cells import Cell
 from privkit.audit.contradicted import contradicted
@@ -54,11 +54,8 @@ def kept_filter(cell: Cell, event: Event) -> Budget | None:
 
 
 def _under(event: Event, *, delta: float) -> Iterator[Elsewhere]:
-    for relation, found in under_relations(event, delta=delta).items():
-        if isinstance(found, str):
-            yield Elsewhere(relation=relation.value, epsilon=None, reason=found)
-        else:
-            yield Elsewhere(relation=relation.value, epsilon=found)
+    for relation, found in neighbours(event, delta=delta).items():
+        yield Elsewhere(relation=relation.value, **vars(found))
 
 
 def overspent(found: Promised) -> str:
