@@ -9,6 +9,9 @@ from typing import Any
 from accountant import check, paper, rdp
 from accountant.gaussian import delta_from_mu, epsilon_from_mu, mu_from_sigma, sigma_from_epsilon
 
+_LARGEST_EPSILON = 1e100
+_LARGE_PERCENT = 1e5
+
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
@@ -54,7 +57,7 @@ def calibrations(
     VPDR's formula, c1 = 1      23.9926 1.1099 False
     VPDR's formula, c1 = sqrt 2 33.9307 0.7589 True
     """
-    check.positive(epsilon=epsilon)
+    refuse_huge(epsilon)
     budget = {"epsilon": epsilon, "delta": delta, "rounds": rounds}
 
     def mu(sigma: float) -> float:
@@ -67,6 +70,22 @@ def calibrations(
         true_epsilon=lambda sigma: epsilon_from_mu(mu=mu(sigma), delta=delta),
         keeps=lambda sigma: delta_from_mu(epsilon=epsilon, mu=mu(sigma)) <= delta,
     )
+
+
+def percent(value: float, form: str) -> str:
+    """Return a percentage in words, a large one in few digits.
+
+    >>> percent(8.4304, "+.2f"), percent(1e300, "+.2f")
+    ('+8.43 %', '+1e+300 %')
+    """
+    return f"{value:{form if value < _LARGE_PERCENT else '+.3g' if form.startswith('+') else '.3g'}} %"
+
+
+def refuse_huge(epsilon: float) -> None:
+    """Refuse an epsilon that is no positive number, or too large for what follows from it."""
+    check.positive(epsilon=epsilon)
+    if epsilon > _LARGEST_EPSILON:
+        raise ValueError(f"epsilon={epsilon:g} promises nothing and is too large to compare; give less.")
 
 
 def compare(

@@ -191,6 +191,8 @@ def sigma_for(target: AbstractTarget, *, rounds: int) -> float:
     """
     check.count(rounds=rounds)
     sigma = math.sqrt(rounds) / target.mu
+    if math.isinf(sigma):
+        raise ValueError(f"{target} needs more noise than a float holds; raise it.")
     while not target.met_by(gaussian.mu_from_sigma(sigma=sigma, rounds=rounds)):
         sigma = math.nextafter(sigma, math.inf)
     return sigma
@@ -210,7 +212,8 @@ def rounds_for(target: AbstractTarget, *, sigma: float) -> int:
     50
     """
     check.positive(sigma=sigma)
-    about = (target.mu * sigma) ** 2
+    root = target.mu * sigma
+    about = root * root  # of a power, a float would complain
     if not about < _MOST_ROUNDS:
         raise ValueError(f"sigma={sigma:g} keeps the target for more than 2^53 rounds; give less noise.")
     allowed, refused = math.floor(about * (1 - _NEAR)), math.ceil(about * (1 + _NEAR)) + 1

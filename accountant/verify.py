@@ -17,6 +17,7 @@ from accountant.events import Composed, Event, Gaussian, GroupGaussian, Repeated
 
 _TOLERANCE = 1e-9  # relative; noise printed to ten digits is not called false
 _LEAST_LOG_DELTA = -690.0
+_LARGEST_MU = 1e150  # epsilon is about mu^2 / 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +149,8 @@ def true_delta(event: Event, *, epsilon: float) -> float:
         return 0.0
 
     def excess(log_delta: float) -> float:
-        return smallest(event, delta=math.exp(log_delta)).epsilon - epsilon
+        found = smallest(event, delta=math.exp(log_delta)).epsilon / epsilon
+        return math.log(found) if found > 0 else -math.inf
 
     if excess(_LEAST_LOG_DELTA) <= 0:
         return 0.0
@@ -160,16 +162,17 @@ def true_delta(event: Event, *, epsilon: float) -> float:
 
 def _noise(event: Event, *, epsilon: float, delta: float, rounds: int) -> tuple[float | None, float | None]:
     """Return the noise multiplier per round of the Gaussian releases, and the least that would keep a budget."""
-    noise, rest, squares = [], [], 0.0
+    mus, rest = [], []
     for leaf, times in counted(event).items():
         if isinstance(leaf, Gaussian | GroupGaussian):
-            noise.append(leaf)
-            squares += times * leaf_cost(leaf).mu ** 2
+            mus.append(math.sqrt(times) * leaf_cost(leaf).mu)
         else:
             rest.append(Repeated(event=leaf, count=times))
-    if not noise:
+    if not mus:
         return None, None
-    sigma = math.sqrt(rounds / squares)
+    sigma = math.sqrt(rounds) / math.hypot(*mus)
+    if math.hypot(*mus) > _LARGEST_MU:
+        raise ValueError(f"sigma={sigma:g} is so little noise that no float holds its epsilon; give more.")
     try:
         allowed = mu_beside(Composed(events=tuple(rest)), epsilon=epsilon, delta=delta)
     except ValueError:  # the rest alone spends it, or has no noise

@@ -13,7 +13,7 @@ from typing import Any
 from accountant import gaussian, paper, rdp
 from accountant.accountants import smallest
 from accountant.beside import sigma_beside
-from accountant.comparison import Calibration, compare, sigma_by_pld
+from accountant.comparison import Calibration, compare, percent, refuse_huge, sigma_by_pld
 from accountant.events import Composed, Gaussian, LaplaceTopK, Repeated
 from accountant.groupwise import Allocation
 from accountant.selection import scale as scale_of_the_paper
@@ -73,6 +73,7 @@ def vpp_calibrations(
     joint: 4.2541, selection and noise accounted together, the selection as any pure one of its epsilon
     split, formula, c1 = 1: 3.3323, breaks the budget: the noise alone really costs epsilon 10.76
     """
+    refuse_huge(epsilon)
     budget = {"epsilon": epsilon, "delta": delta, "rounds": rounds, "split": split}
     least = sigma_joint(**budget)
     selection = _selection(allocation, apart=split * epsilon, rounds=rounds)
@@ -124,7 +125,7 @@ def _methods(selection: LaplaceTopK) -> "tuple[_Method, ...]":
 def _note(reference: Calibration, cause: str, *, alone: float, epsilon: float) -> str:
     if reference.valid:
         wasted = max(reference.excess_percent or 0.0, 0.0)
-        return cause.format(excess=f"{wasted:.1f} % more noise than joint")
+        return cause.format(excess=f"{percent(wasted, '.1f')} more noise than joint")
     if alone > epsilon:
         return f"breaks the budget: the noise alone really costs epsilon {alone:.4g}"
     return f"breaks the budget: with the selection it may cost epsilon {reference.true_epsilon:.6g}"

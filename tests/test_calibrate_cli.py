@@ -191,6 +191,31 @@ def test_a_target_that_is_none_or_two_is_refused(words: tuple[str, ...], sentenc
     assert str(found.exception) == sentence
 
 
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("gaussian", "--mu", "1e300"), "no float holds its epsilon"),
+        (("gaussian", "--mu", "1e-320"), "needs more noise than a float holds"),
+        (("gaussian", "--epsilon", "1e300"), "too large to compare"),
+        (("gaussian", "--epsilon", "1e308"), "too large to compare"),
+        (("gaussian", "--epsilon", "1", "--sigma", "1e300"), "more than 2\\^53 rounds"),
+        (("dpsgd", "--epsilon", "1e308", "--sampling-rate", "0.1"), "too large to compare"),
+        (("vpp", "--epsilon", "1e300", "--dim", "512", "--optimise"), "too large to compare"),
+        (("vpp", "--epsilon", "1", "--dim", "100000000", "--optimise"), "--dim 100000000 is more than"),
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_no_float_holds_is_refused(words: tuple[str, ...], match: str, form: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=match):
+        CliRunner().invoke(app, [*words, *form], catch_exceptions=False)
+
+
+def test_a_tiny_epsilon_keeps_the_tables_narrow() -> None:
+    words = ("gaussian", "--epsilon", "1e-300")
+    out = CliRunner().invoke(app, list(words), env={"COLUMNS": "80"}).stdout
+    assert re.search(r"c1 = 1 +│ 3.39308e\+300 │ +\+8.51e\+297 % │", out)
+
+
 DPSGD = ("dpsgd", "--sampling-rate", "0.02", "--rounds", "300", "--epsilon", "2", "--delta", "1e-5")
 
 

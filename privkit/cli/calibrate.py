@@ -109,11 +109,13 @@ def _show(rows: "tuple[Calibration, ...]", epsilon: float, delta: float, rounds:
 
 
 def _cells(row: "Calibration") -> tuple[str, ...]:
+    from accountant.comparison import percent
+
     if row.sigma is None:
         return ("n/a", "", "", "")
     return (
         rounded_up(row.sigma),
-        f"{row.excess_percent:+.2f} %",
+        percent(row.excess_percent or 0.0, "+.2f"),
         f"{row.true_epsilon:.6g}",
         "yes" if row.valid else "NO",
     )

@@ -16,7 +16,10 @@ def dpsgd(
 ) -> None:
     """DP-SGD: sigma is the noise's standard deviation / the clip norm of one record's gradient."""
     from accountant import subsampled
+    from accountant.comparison import refuse_huge
     from accountant.contract import Relation
+
+    refuse_huge(epsilon)
 
     setting = {"sampling_rate": sampling_rate, "steps": rounds, "delta": delta}
     sigma = subsampled.sigma_from_epsilon(epsilon=epsilon, **setting)

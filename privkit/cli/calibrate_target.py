@@ -1,5 +1,6 @@
 """``privkit calibrate gaussian`` for a target of any unit, solved for the noise or for the rounds."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,10 @@ def show(target: "AbstractTarget", *, delta: float, rounds: int, sigma: float | 
     else:
         noise, times = sigma, rounds_for(target, sigma=sigma)
     meaning = Equivalents(mu=mu_from_sigma(sigma=noise, rounds=times), delta=delta)
+    if math.isinf(meaning.epsilon):
+        raise InputError(
+            f"mu={meaning.mu:g} promises nothing: no float holds its epsilon; give a smaller one."
+        )
     if as_json:
         import json
 

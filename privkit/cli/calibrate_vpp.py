@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from accountant.vpp_comparison import VppCalibration
 
 
+_MOST_COORDINATES = 1_000_000
+
+
 def vpp(
     epsilon: float = typer.Option(..., "--epsilon", help="Total privacy loss, in nats, above 0."),
-    delta: float = typer.Option(..., "--delta", help="Total probability of failure, in (0, 1)."),
+    delta: float = typer.Option(1e-5, "--delta", help="Total probability of failure, in (0, 1)."),
     rounds: int = typer.Option(1, "--rounds", help="Releases on the same data, at least 1."),
-    dim: int = typer.Option(..., "--dim", help="Coordinates of a prototype, at least 2."),
+    dim: int = typer.Option(..., "--dim", help="Coordinates of a prototype, 2 to 1,000,000."),
     rho: float = typer.Option(0.2, "--rho", help="Share of coordinates that is selected, in (0, 0.5]."),
     split: float = typer.Option(0.1, "--split", help="Share of epsilon for selecting them, in (0, 1)."),
     score_bound: float = typer.Option(0.1, "--score-bound", help="H, what scores are clipped to, above 0."),
@@ -34,13 +37,17 @@ def vpp(
 ) -> None:
     """VPP: sigma_ref is the noise multiplier of the isotropic release that costs as much as its two groups."""
     from accountant import check, selection
+    from accountant.comparison import refuse_huge
     from accountant.groupwise import Allocation
     from accountant.vpp_comparison import vpp_calibrations
     from privkit.errors import InputError
 
-    check.positive(epsilon=epsilon, score_bound=score_bound)
+    refuse_huge(epsilon)
+    check.positive(score_bound=score_bound)
     check.open_unit(delta=delta, split=split)
     check.count(rounds=rounds)
+    if dim > _MOST_COORDINATES:
+        raise InputError(f"--dim {dim} is more than a prototype has; give at most {_MOST_COORDINATES:,}.")
     allocation = Allocation.of(dim=dim, rho=rho)
     if overlap is not None and not optimise:
         raise InputError(f"--overlap {overlap:g} is used by --optimise; add that, or leave it out.")
@@ -149,14 +156,17 @@ def _show(
 
 
 def _cells(row: "VppCalibration") -> tuple[str, ...]:
+    from accountant.comparison import percent
+
     reference = row.reference
     if reference.sigma is None or row.multipliers is None:
         return ("n/a", "", "", "", "")
     sigma_a, sigma_b = row.multipliers
+    excess = percent(reference.excess_percent or 0.0, "+.1f")
     return (
         rounded_up(reference.sigma, digits=5),
         rounded_up(sigma_a, digits=5),
         rounded_up(sigma_b, digits=5),
-        f"{reference.excess_percent:+.1f} %",
+        excess,
         f"{reference.true_epsilon:.5g}",
     )

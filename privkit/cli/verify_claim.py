@@ -145,7 +145,7 @@ def _show(recipe: "Recipe", found: "Verification") -> None:
     plural = "round" if recipe.rounds == 1 else "rounds"
     of = "" if recipe.split is None else f", selection {_selection(recipe)}"
     typer.echo(f"claimed: epsilon {found.epsilon:g}, delta {found.delta:g} over {recipe.rounds:,} {plural}")
-    typer.echo(f"noise: sigma {noise_printed(found)}, {recipe.rule.words}{of}")
+    typer.echo(f"noise: sigma {noise_printed(recipe.sigma, valid=found.valid)}, {recipe.rule.words}{of}")
     for line in lines(found):
         typer.echo(line)
     typer.echo("not checked, a number alone does not say it:")

@@ -116,7 +116,7 @@ def _show(name: str, found: "Verification | None") -> None:
     if found is None:
         typer.echo(f"{name}: promises nothing")
         return
-    noise = "" if found.sigma is None else f", noise: sigma {noise_printed(found)}"
+    noise = "" if found.sigma is None else f", noise: sigma {noise_printed(found.sigma, valid=found.valid)}"
     typer.echo(f"{name}: claimed epsilon {found.epsilon:g}, delta {found.delta:g}{noise}")
     for line in lines(found):
         typer.echo(f"  {line}")

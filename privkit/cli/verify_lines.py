@@ -28,10 +28,9 @@ def lines(found: "Verification") -> Iterator[str]:
         yield f"why: privkit explain {' '.join(found.examples)}"
 
 
-def noise_printed(found: "Verification") -> str:
-    """Return the noise multiplier to six digits: never as more than misses the number, nor as less than keeps it."""
-    assert found.sigma is not None
-    return (rounded_up if found.valid else rounded_down)(found.sigma)
+def noise_printed(sigma: float, *, valid: bool) -> str:
+    """Return a noise multiplier to six digits: never as more than misses a number, nor as less than keeps it."""
+    return (rounded_up if valid else rounded_down)(sigma)
 
 
 def _verdict(found: "Verification") -> str:
