@@ -9,7 +9,7 @@ from sklearn.feature_selection import f_classif
 from accountant.accountants import answers, smallest
 from accountant.claims import claim
 from accountant.contract import DependsOn, Query
-from accountant.events import Composed, GroupGaussian, LaplaceTopK, Leaf, NonPrivate, Repeated, leaves
+from accountant.events import Composed, GroupGaussian, LaplaceTopK, NonPrivate, Repeated, leaves
 from accountant.gaussian import sigma_from_epsilon
 from accountant.selection import fidelity, scale
 from accountant.vpp import SplitCalibration
@@ -20,7 +20,6 @@ from privkit.defenses.vpp import Vpp
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import NoNoise, SeededNoise
-from privkit.partitions._base import AbstractPartition, Memory
 from privkit.partitions._scores import discriminability
 from privkit.partitions.laplace import Laplace
 from privkit.partitions.oracle import Oracle
@@ -334,41 +333,3 @@ def test_the_older_revision_draws_less_noise_than_the_paper_and_shows_its_scores
 def test_two_local_rules_are_refused(inner):
     with pytest.raises(InputError, match=r"changes local training too, and only one defense can; give one"):
         plug.build("privkit.defenses", {"name": "dcr", "release": inner})
-
-
-# ---------------------------------------------------------------------- every partition
-
-PARTITIONS = plug.names("privkit.partitions")
-
-
-@pytest.mark.parametrize("name", PARTITIONS)
-def test_every_partition_has_the_size_asked_for_and_states_a_cost_exactly_when_it_looks(name):
-    partition = plug.build("privkit.partitions", name)
-    assert isinstance(partition, AbstractPartition)
-    budget = partition.budget(epsilon=1.0, delta=1e-5, rounds=10)
-    cost = partition.cost(budget, size=7, dim=40, memory={})
-
-    def chosen(seed: int) -> np.ndarray:
-        return partition.choose(
-            held(seed, dim=40), size=7, cost=cost, public=held(9, dim=40), memory={}, noise=noise()
-        )
-
-    assert chosen(0).sum() == 7
-    if cost is None:
-        assert budget is None
-        assert (chosen(0) == chosen(5)).all()
-    elif budget is not None:
-        assert smallest(cost, delta=1e-5).epsilon <= smallest(budget, delta=1e-5).epsilon * (1 + 1e-12)
-    assert partition.private == (not isinstance(cost, NonPrivate))
-
-
-class Free(Laplace):
-    """Takes a share and states no cost."""
-
-    def cost(self, budget: Leaf | None, *, size: int, dim: int, memory: Memory) -> None:
-        return None
-
-
-def test_a_partition_that_spends_and_states_no_cost_is_refused():
-    with pytest.raises(InputError, match="states no cost; return what it spends"):
-        Vpp(epsilon=1.0, partition=Free()).mechanism(rounds=1).privatize(held(), noise())
