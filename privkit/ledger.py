@@ -115,7 +115,7 @@ def merge(target: Path, sources: Mapping[Path, Anchor]) -> Anchor:
     found: dict[tuple[int, int], tuple[Path, dict[str, Any]]] = {}
     for path, anchor in sources.items():
         for entry in read(path, anchor):
-            key = _place(path, entry)
+            key = place(path, entry)
             before, known = found.setdefault(key, (path, entry))
             if known != entry:
                 raise InputError(
@@ -128,13 +128,13 @@ def merge(target: Path, sources: Mapping[Path, Anchor]) -> Anchor:
     return anchor
 
 
-def _place(path: Path, entry: dict[str, Any]) -> tuple[int, int]:
-    """Return the round and client of an entry."""
+def place(path: Path, entry: dict[str, Any]) -> tuple[int, int]:
+    """Return the round and client of an entry; one without them is refused."""
     try:
         return whole("round", entry["round"], least=0), whole("client", entry["client"], least=0)
     except (KeyError, InputError) as error:
         raise InputError(
-            f"{path} holds a line without a round and a client ({error}); merge ledgers only."
+            f"{path} holds a line without a round and a client ({error}); it is no ledger of a run."
         ) from None
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from accountant.budget import Budget
 from privkit import atomic, ledger
 from privkit.errors import InputError
 from privkit.whole import whole
@@ -48,6 +49,8 @@ class RunInfo:
         for name in ("rounds", "num_classes", "dim"):
             whole(name, getattr(self, name), least=1)
         whole("clients", len(self.clients), least=1)
+        if self.budget is not None:
+            Budget.from_dict(self.budget)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the information as plain values."""

@@ -1,13 +1,16 @@
 """Why a run ended before its planned rounds: the last line of its ledger."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from accountant import events
 from accountant.budget import Budget, tallied
-from accountant.events import Event
+from accountant.events import Composed, Event
 from privkit.whole import whole
+
+_SAME = 1e-6  # relative; other machines round otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +33,41 @@ class Stop:
     budget: Budget
     event: Event
 
-    def proven_by(self, spent: Event) -> bool:
-        """Return whether what the ledger says the client released leaves no room for the release."""
-        return not self.budget.affords(tallied(spent), self.event)
+    def refuted_by(
+        self, *, budget: Budget | None, clients: int, rounds: int, released: Sequence[tuple[int, int, Event]]
+    ) -> str:
+        """Return what its run contradicts in the stop, in words; empty if the run proves all of it.
+
+        Args:
+            budget: that each client of the run may spend.
+            clients: how many there are.
+            rounds: that were done.
+            released: round, client and event of every release in the ledger.
+        """
+        if self.budget != budget:
+            return f"it keeps {_described(self.budget)}, and the run's is {_described(budget)}"
+        if self.client >= clients:
+            return f"client {self.client} is none of the {clients} clients"
+        mine = {round: event for round, client, event in released if client == self.client}
+        waited = self.round == rounds - 1 and self.round not in mine
+        if self.round != rounds and not waited:
+            return f"it is about round {self.round}, and {rounds} rounds were done"
+        return self._refuted_by_cost(tallied(Composed(events=tuple(mine.values()))))
+
+    def _refuted_by_cost(self, before: Event) -> str:
+        """Return what the cost of the client's releases contradicts, in words, or nothing."""
+        try:
+            spent = self.budget.spent(before)
+            exceeds = self.budget.spent(Composed(events=(before, self.event)))
+            fits = self.budget.affords(before, self.event)
+        except ValueError as error:
+            return f"the release it names cannot be priced: {error}"
+        if fits:
+            return "the client's releases leave room for one more"
+        for name, said, found in (("spent", self.spent, spent), ("exceeds", self.exceeds, exceeds)):
+            if not math.isclose(said, found, rel_tol=_SAME, abs_tol=_SAME):
+                return f"it says {name}={said:.6g}, and the client's releases make it {found:.6g}"
+        return ""
 
     def sentence(self, *, client: str, completed: int, planned: int) -> str:
         """Return what happened, for people: rounds are counted from 1."""
@@ -65,6 +100,10 @@ class Stop:
             client=whole("client", entry["client"], least=0),
             spent=float(why["spent"]),
             exceeds=math.inf if why["exceeds"] is None else float(why["exceeds"]),
-            budget=Budget(**why["budget"]),
+            budget=Budget.from_dict(why["budget"]),
             event=events.from_dict(why["event"]),
         )
+
+
+def _described(budget: Budget | None) -> str:
+    return "no budget" if budget is None else f"a budget of {budget} ({budget.method})"

@@ -107,7 +107,7 @@ class Run:
     @property
     def budget(self) -> Budget | None:
         """Return what each client may spend at most, if that is kept."""
-        return None if self.info.budget is None else Budget(**self.info.budget)
+        return None if self.info.budget is None else Budget.from_dict(self.info.budget)
 
     # ------------------------------------------------------------------ writing
 
@@ -241,26 +241,64 @@ class Run:
 
     def entries(self) -> list[dict[str, Any]]:
         """Return the ledger's entry of each release, after checking the whole chain."""
-        return [entry for entry in self._lines() if "stop" not in entry]
+        entries = [entry for entry in self._lines() if "stop" not in entry]
+        self._refuse_foreign(entries)
+        return entries
 
     @property
     def stopped(self) -> Stop | None:
-        """Return why the run ended before all planned rounds, or ``None``; the whole chain is checked."""
+        """Return why the run ended before all planned rounds, or ``None``.
+
+        Raises:
+            InputError: the ledger was changed or cut, or its releases, the run's budget or its rounds contradict what
+                its last line says.
+        """
         if not self.ended:
             return None
         try:
-            return Stop.from_entry(self._lines()[-1])
+            why = Stop.from_entry(self._lines()[-1])
         except (IndexError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"{self.path}: run.json says that the run ended, and the ledger's last line does not say why "
                 f"({error}); restore it or train again."
             ) from None
+        wrong = why.refuted_by(
+            budget=self.budget,
+            clients=len(self.info.clients),
+            rounds=self.completed,
+            released=[(e["round"], e["client"], events.from_dict(e["event"])) for e in self.entries()],
+        )
+        if wrong:
+            raise InputError(
+                f"{self.path}: the ledger's last line says that the budget was spent, but {wrong}; one of the two was "
+                "changed."
+            )
+        return why
 
     def _lines(self) -> list[dict[str, Any]]:
         path = self.path / "ledger.jsonl"
         if self.complete and path.exists() and path.stat().st_size > self.anchor.bytes:
             raise InputError(f"{path} holds more than run.json anchors; one of the two was changed.")
-        return ledger.read(path, self.anchor) if self.anchor.lines else []
+        lines = ledger.read(path, self.anchor) if self.anchor.lines else []
+        for number, line in enumerate(lines, start=1):
+            if "stop" in line and not (self.ended and number == len(lines)):
+                what = "other lines follow" if number < len(lines) else "run.json says that it goes on"
+                raise InputError(
+                    f"{path}: line {number} ends the run, but {what}; one of the two was changed."
+                )
+        return lines
+
+    def _refuse_foreign(self, entries: Sequence[dict[str, Any]]) -> None:
+        """Raise if a release is of no client or round of this run, or there twice."""
+        path, seen = self.path / "ledger.jsonl", set()
+        for entry in entries:
+            round, client = ledger.place(path, entry)
+            if round >= self.completed or client >= len(self.info.clients) or (round, client) in seen:
+                raise InputError(
+                    f"{path} holds a release of client {client} in round {round} that has no place among one "
+                    f"release of {len(self.info.clients)} clients in {self.completed} rounds; it was changed."
+                )
+            seen.add((round, client))
 
     def transcript(self) -> Transcript:
         """Return everything that was released, after checking ledger and uploads against each other."""

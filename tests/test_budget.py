@@ -292,4 +292,12 @@ def test_every_kind_of_event_has_a_place_in_both_budgets() -> None:
 
 def test_plain_values_are_read_back() -> None:
     budget = Budget(epsilon=1.0, delta=1e-5, adaptive=True)
-    assert Budget(**budget.to_dict()) == budget
+    assert Budget.from_dict(budget.to_dict()) == budget
+
+
+@pytest.mark.parametrize(
+    "plain", [{}, {"epsilon": 1.0, "delta": 1e-5}, {"epsilon": 1.0, "delta": 1e-5, "zeta": 1}]
+)
+def test_plain_values_with_other_keys_are_no_budget(plain: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"a budget of .*; give epsilon, delta, adaptive"):
+        Budget.from_dict(plain)

@@ -102,11 +102,9 @@ def test_training_stops_before_round_13_of_20_and_the_ledger_proves_it(twelve: P
     for rounds, key in ((12, "spent"), (13, "exceeds")):
         assert why[key] == pytest.approx(epsilon_from_mu(mu=rounds**0.5 / sigma, delta=1e-5), rel=1e-9)
     assert why["spent"] <= 6 < why["exceeds"]
-    assert run.stopped.proven_by(run.transcript().cost(0))
-    before = Composed(
-        events=tuple(r.event for r in run.transcript().releases if r.client == 0 and r.round < 11)
-    )
-    assert not run.stopped.proven_by(before)
+    before = [(r.round, r.client, r.event) for r in run.transcript().releases if r.round < 11]
+    refuted = run.stopped.refuted_by(budget=run.budget, clients=4, rounds=12, released=before)
+    assert refuted == "the client's releases leave room for one more"
 
 
 def test_nothing_of_the_thirteenth_round_is_there(twelve: Path) -> None:
@@ -246,7 +244,7 @@ def test_a_selection_beside_the_noise_is_counted(tmp_path: Path) -> None:
     assert 0 < run.completed < 4
     assert Budget(epsilon=6.0, delta=1e-5).spent(spent) <= 6
     assert run.stopped is not None
-    assert run.stopped.proven_by(spent)
+    assert run.stopped.spent == pytest.approx(Budget(epsilon=6.0, delta=1e-5).spent(spent))
 
 
 @pytest.mark.parametrize("name", ["igpp", "vpp"])

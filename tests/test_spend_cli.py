@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from accountant.accountants import smallest
-from accountant.budget import BudgetExceededError
+from accountant.budget import Budget, BudgetExceededError
 from accountant.contract import Contract, DependsOn, Relation
 from accountant.events import Event, Gaussian, NonPrivate, PureDP, Repeated
 from accountant.gaussian import epsilon_from_mu, mu_from_epsilon
@@ -134,7 +134,7 @@ def test_a_run_that_stopped_says_so_and_its_ledger_proves_it(tmp_path: Path, she
 
 
 def test_a_forged_stop_is_refused(tmp_path: Path, shell: Shell) -> None:
-    run = record(tmp_path / "mine", (QUIET,), planned=3)
+    run = record(tmp_path / "mine", (QUIET,), planned=3, budget=Budget(epsilon=5.0, delta=DELTA))
     forged = {
         "round": 1,
         "client": 0,
@@ -151,7 +151,7 @@ def test_a_forged_stop_is_refused(tmp_path: Path, shell: Shell) -> None:
     (run / "run.json").write_text(json.dumps(document))
     code, _, err = shell("--run", run)
     assert code == 2
-    assert "says that the budget was spent, and its releases leave room for one more" in err
+    assert "says that the budget was spent, but the client's releases leave room for one more" in err
 
 
 @pytest.mark.parametrize("line", [1, 2, 3])

@@ -287,7 +287,7 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
 
 def _ended(cell: Cell) -> str:
     """Return why the runs ended before their planned rounds, as the first one's ledger proves; or nothing."""
-    run, stop = cell.first, cell.first.stopped
+    run, (stop, *_) = cell.first, [run.stopped for run in cell.runs]
     if stop is None:
         return ""
     names = run.info.clients
