@@ -134,10 +134,10 @@ def _section(model: type[BaseModel], path: Iterable[int | str]) -> type[BaseMode
     """Return the settings class that a path of keys leads to, as far as it can be followed."""
     for part in path:
         found = model.model_fields.get(str(part))
-        if (
-            found is not None
-            and isinstance(found.annotation, type)
-            and issubclass(found.annotation, BaseModel)
-        ):
-            model = found.annotation
+        if found is None:
+            continue
+        # a section that may be left out is annotated as itself or None
+        for wanted in (found.annotation, *get_args(found.annotation)):
+            if isinstance(wanted, type) and issubclass(wanted, BaseModel):
+                model = wanted
     return model

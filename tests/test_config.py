@@ -92,6 +92,10 @@ def test_shares_may_add_up_to_one_and_no_more(pool: float, reference: float, tes
             r"unknown key 'split\.pol'; known keys are pool, .* Did you mean pool\?",
         ),
         (
+            {"budget": {"epsilon": 1.0, "on_exhaused": "stop"}},
+            r"unknown key 'budget\.on_exhaused'; known keys are epsilon, delta, on_exhausted, adaptive\. Did you mean",
+        ),
+        (
             {"method": {"name": "fedproto", "training": {"epoch": 1}}},
             r"unknown key 'training\.epoch'; .*Did you mean epochs\?",
         ),
