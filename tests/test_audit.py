@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 import privkit
+from accountant.accountants import smallest
 from accountant.contract import Contract, Counts, DependsOn, Relation
-from accountant.events import Gaussian
+from accountant.events import Gaussian, Repeated
 from privkit.cli import main
 from privkit.release import Prototypes
 
@@ -297,6 +298,9 @@ def test_a_relation_that_canaries_cannot_test_is_not_ok(tmp_path: Path, shell: S
     assert "no neighbours under" in next(
         r["reason"] for r in json.loads(out)["attacks"] if r["attack"] == "antipodal"
     )
+    reason = json.loads(out)["cells"][0]["reasons"]
+    assert reason.startswith("canaries test a replacement and do not apply under 'zero out one record'")
+    assert "would settle" not in reason
 
 
 def test_a_ledger_that_the_anchor_hides_is_refused(study: Path, tmp_path: Path, shell: Shell) -> None:
@@ -370,6 +374,28 @@ def test_a_ledger_that_costs_more_than_promised_is_a_violation(tmp_path: Path, s
     code, out, _ = shell("audit", "--run", path)
     assert code == 3
     assert "more than the 0.1 that was promised" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(("epsilon", "over"), [(1.0, True), (3.0, False)])
+def test_a_ledger_that_costs_more_than_its_budget_is_a_violation(
+    tmp_path: Path, shell: Shell, epsilon: float, over: bool
+) -> None:
+    path = recorded(tmp_path / "mine", noise_factor=1.0)
+    budget = json.dumps({"adaptive": False, "delta": 1e-05, "epsilon": epsilon})
+    _edit(path / "run.json", '"budget": null', f'"budget": {budget}')
+    code, out, _ = shell("audit", "--run", path, "--json")
+    assert code == (3 if over else 0)
+    reason = json.loads(out)["cells"][0]["reasons"]
+    spent = smallest(Repeated(event=Gaussian(noise_multiplier=4.0), count=3), delta=1e-5).epsilon
+    sentence = f"client 0 has spent epsilon {spent:.6g}, more than the budget of epsilon 1 at delta 1e-05"
+    assert (reason == sentence) == over
+
+
+def test_a_recorder_that_was_not_finished_is_not_told_to_train_again(tmp_path: Path, shell: Shell) -> None:
+    privkit.Recorder(tmp_path / "mine", clients=1, rounds=3, num_classes=2, dim=2)
+    code, _, err = shell("audit", "--run", tmp_path / "mine")
+    assert code == 2
+    assert "stopped after 0 of 3 rounds; record all of its rounds into a new folder" in err
 
 
 def test_a_choice_of_attacks_is_never_ok_and_replaces_nothing(tmp_path: Path, shell: Shell) -> None:

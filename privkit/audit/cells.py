@@ -36,15 +36,21 @@ def cells(runs: list[Run]) -> list[Cell]:
     for run in runs:
         if not run.complete:
             raise InputError(
-                f"{run.path} stopped after {run.completed} of {run.info.rounds} rounds; "
-                "run the same training command again to finish it."
+                f"{run.path} stopped after {run.completed} of {run.info.rounds} rounds; {_way_out(run)}."
             )
-        if not run.rounds:
+        if run.stopped is not None and not run.rounds:
             raise InputError(f"{run.path} ended before its first release; there is nothing to audit.")
         groups.setdefault(run.info.cell, []).append(run)
     for group in groups.values():
         _refuse_mixture(group)
     return [Cell(name, tuple(group)) for name, group in sorted(groups.items())]
+
+
+def _way_out(run: Run) -> str:
+    """Return how an unfinished run becomes a whole one; a Recorder, which has no seed, does not go on."""
+    if run.info.seed is not None:
+        return "run the same training command again to finish it"
+    return "record all of its rounds into a new folder, or create the Recorder with fewer"
 
 
 def _refuse_mixture(group: list[Run]) -> None:

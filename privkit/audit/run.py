@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from accountant.claims import curve
+from accountant.contract import Relation
 from accountant.cost import total
 from accountant.events import Event, NonPrivate, leaves
 from accountant.joint import gaussian_equivalent
@@ -23,6 +24,7 @@ from privkit.audit.cells import Cell, cells
 from privkit.audit.choice import Attack, every_attack
 from privkit.audit.cost import controls, cost
 from privkit.audit.inverted import invert
+from privkit.audit.kept import over_budget
 from privkit.audit.overlap import overlap
 from privkit.audit.promised import kept_filter, overspent, promised, worst_event
 from privkit.audit.scored import RunView
@@ -254,6 +256,7 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
     claim = work.promised
     if claim is not None and overspent(claim):
         violations.append(overspent(claim))
+    violations += filter(None, [over_budget(work.cell, work.transcripts)])
     tests = max(1, sum(p is not None for p in family.adjusted.values()))
     verdict, reasons = decide(
         claim,
@@ -264,6 +267,7 @@ def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
             planted=_planted(work.canaries),
             shortest=work.shortest,
             clip_norm=work.clip_norm,
+            relation=Relation.REPLACE_SAME_LABEL if claim is None else claim.claim.relation,
             significance=SIGNIFICANCE / tests,
         ),
     )

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from accountant.contract import Relation
 from attacks.statistics.power import noise_fault_power, trials_for_power
 from reports.findings import CellFindings, Promised, Verdict
 
@@ -11,6 +12,7 @@ POWER = 0.9
 MOST_REASONS = 3
 OUTSIDE = 2.0  # a missing clip then shows at least as well as half the noise missing
 _ORDER = list(Verdict)
+_REPLACEMENTS = (Relation.REPLACE_SAME_LABEL, Relation.REPLACE_ANY_LABEL)
 
 
 def worst(cells: tuple[CellFindings, ...]) -> Verdict:
@@ -28,6 +30,7 @@ class Evidence:
         planted: canaries scored as they stand, and negated; zeros when none was.
         shortest: length of the shortest canary; ``None`` when none was scored.
         clip_norm: that the contracts declare, if any.
+        relation: that is claimed; canaries test a replacement and nothing else.
         significance: what one test gets of the family-wise error.
     """
 
@@ -36,6 +39,7 @@ class Evidence:
     planted: tuple[int, int]
     shortest: float | None
     clip_norm: float | None
+    relation: Relation
     significance: float
 
     @property
@@ -91,6 +95,11 @@ def decide(
 
 def _doubt(evidence: Evidence) -> str:
     """Return why nothing above a ceiling does not yet mean that all is well, or nothing."""
+    if evidence.relation not in _REPLACEMENTS:
+        return (
+            f"canaries test a replacement and do not apply under {evidence.relation.value!r}, so a missing clip would "
+            "go unseen; claim 'replace one record' to have it tested"
+        )
     if evidence.shortest is None:
         return f"no canary was scored, so a missing clip would go unseen{_enough(evidence)}"
     if evidence.clip_norm is not None and evidence.shortest < OUTSIDE * evidence.clip_norm:
