@@ -9,7 +9,7 @@ from accountant.accountants import smallest
 from accountant.beside import mu_beside
 from accountant.bracket import safe_root
 from accountant.claimed_rules import Formula, Recipe
-from accountant.claims import Claim, claim, under_relations
+from accountant.claims import Claim, Under, claim, neighbours
 from accountant.consequences import Broken
 from accountant.contract import Relation
 from accountant.cost import leaf_cost, total
@@ -32,7 +32,7 @@ class Verification:
         sigma: noise multiplier per round of the Gaussian part; None if there is none.
         least_sigma: smallest one that keeps the stated budget beside everything else; None if there is no Gaussian
             part, or the rest alone spends the budget.
-        relations: epsilon of the same releases under every neighbouring relation, or why there is none.
+        under: what the same releases cost under every neighbouring relation, or why nothing holds.
         least_c1: smallest constant of the published formula that would be right here; None if no formula was used.
         examples: ids of counterexamples for a number that is false.
         judged: whether the releases come with contracts; a formula alone has none, so its assumptions are not checked.
@@ -44,7 +44,7 @@ class Verification:
     true_delta: float
     sigma: float | None
     least_sigma: float | None
-    relations: dict[Relation, float | str]
+    under: dict[Relation, Under]
     least_c1: float | None = None
     examples: tuple[str, ...] = ()
     judged: bool = True
@@ -53,6 +53,14 @@ class Verification:
     def broken(self) -> tuple[Broken, ...]:
         """Return the assumptions that the contracts break or leave open; none where there is no contract."""
         return self.claim.broken if self.judged else ()
+
+    @property
+    def relations(self) -> dict[Relation, float | str]:
+        """Return epsilon of the same releases under every neighbouring relation, or why there is none."""
+        return {
+            relation: found.reason if found.epsilon is None else found.epsilon
+            for relation, found in self.under.items()
+        }
 
     @property
     def valid(self) -> bool:
@@ -85,6 +93,11 @@ class Verification:
                 relation.value: None if found == math.inf else found
                 for relation, found in self.relations.items()
             },
+            "at_fixed_counts": {
+                relation.value: found.at_fixed_counts
+                for relation, found in self.under.items()
+                if found.at_fixed_counts is not None
+            },
             "examples": list(self.examples),
         }
 
@@ -114,7 +127,7 @@ def verify(event: Event, *, epsilon: float, delta: float, rounds: int) -> Verifi
         true_delta=true_delta(event, epsilon=epsilon),
         sigma=sigma,
         least_sigma=least,
-        relations=under_relations(event, delta=delta),
+        under=neighbours(event, delta=delta),
     )
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from accountant.claimed_rules import AbstractRule, Recipe
     from accountant.verify import Verification
 
+_DELTA = 1e-5
+_CHECKED = ("A8",)  # whose epsilon it is: the accountant's
 FALSE, BROKEN = 3, 5  # exit codes, as those of ``privkit audit``
 
 
@@ -26,9 +28,15 @@ class Conversion(StrEnum):
 def verify_claim(
     config: Path | None = typer.Argument(None, help="A configuration file: every cell's noise is checked."),
     epsilon: float | None = typer.Option(None, "--epsilon", help="Claimed privacy loss, in nats, above 0."),
-    delta: float = typer.Option(1e-5, "--delta", help="Claimed probability of failure, in (0, 1)."),
-    rounds: int = typer.Option(1, "--rounds", help="Releases on the same data, at least 1."),
-    sigma: float | None = typer.Option(None, "--sigma", help="The noise multiplier that is used."),
+    delta: float | None = typer.Option(
+        None, "--delta", help="Claimed probability of failure, in (0, 1); 1e-5 by default."
+    ),
+    rounds: int | None = typer.Option(
+        None, "--rounds", help="Releases on the same data, at least 1; 1 by default."
+    ),
+    sigma: float | None = typer.Option(
+        None, "--sigma", help="Noise standard deviation / l2 sensitivity (2R/n for class means)."
+    ),
     c1: float | None = typer.Option(
         None, "--c1", help="Noise by the formula c1 sqrt(T ln(1/delta)) / epsilon."
     ),
@@ -53,7 +61,14 @@ def verify_claim(
     """Check a stated privacy loss. Exit 0 true, 2 bad input, 3 the number is false, 5 an assumption is broken."""
     formula = {"--sigma": sigma, "--c1": c1, "--orders": orders, "--conversion": conversion}
     if config is not None:
-        _refuse_both(config, {"--epsilon": epsilon, "--split": split, **formula})
+        of_a_number = {
+            "--epsilon": epsilon,
+            "--delta": delta,
+            "--rounds": rounds,
+            "--split": split,
+            **formula,
+        }
+        _refuse_both(config, of_a_number | {"--per-round-epsilon": per_round or None})
         from privkit.cli import verify_config
 
         raise typer.Exit(verify_config.check(config, as_json=as_json))
@@ -74,7 +89,14 @@ def verify_claim(
             f"--sigma {sigma:g} is the noise of every round already; leave out --per-round-epsilon."
         )
     rule = _rule(sigma, c1, orders, conversion)
-    recipe = Recipe(epsilon=epsilon, delta=delta, rounds=rounds, rule=rule, split=split, per_round=per_round)
+    recipe = Recipe(
+        epsilon=epsilon,
+        delta=_DELTA if delta is None else delta,
+        rounds=1 if rounds is None else rounds,
+        rule=rule,
+        split=split,
+        per_round=per_round,
+    )
     found = verify_recipe(recipe)
     if as_json:
         _echo(_document(recipe, found))
@@ -99,7 +121,11 @@ def _rule(
     ways: list[tuple[str, Any, Callable[[], AbstractRule]]] = [
         ("--sigma", sigma, lambda: Stated(noise_multiplier=sigma or 0.0)),
         ("--c1", c1, lambda: Formula(c1=c1 or 0.0)),
-        ("--orders or --conversion", orders or conversion, lambda: renyi(orders=_numbers(orders))),
+        (
+            "--orders or --conversion",
+            conversion if orders is None else orders,
+            lambda: renyi(orders=_numbers(orders)),
+        ),
     ]
     given = [(name, make) for name, value, make in ways if value is not None]
     if len(given) > 1:
@@ -128,7 +154,7 @@ def _document(recipe: "Recipe", found: "Verification") -> dict[str, Any]:
     return plain | {
         "rounds": recipe.rounds,
         "rule": recipe.rule.words,
-        "not_checked": list(found.claim.needs),
+        "not_checked": _not_checked(found),
     }
 
 
@@ -140,17 +166,21 @@ def _echo(document: Any) -> None:
 
 def _show(recipe: "Recipe", found: "Verification") -> None:
     from accountant.assumptions import named
-    from privkit.cli.verify_lines import lines, noise_printed
+    from privkit.cli.verify_lines import lines, noise_printed, unknown_relations
 
     plural = "round" if recipe.rounds == 1 else "rounds"
     of = "" if recipe.split is None else f", selection {_selection(recipe)}"
     typer.echo(f"claimed: epsilon {found.epsilon:g}, delta {found.delta:g} over {recipe.rounds:,} {plural}")
     typer.echo(f"noise: sigma {noise_printed(recipe.sigma, valid=found.valid)}, {recipe.rule.words}{of}")
-    for line in lines(found):
+    for line in (*lines(found), *unknown_relations(found)):
         typer.echo(line)
     typer.echo("not checked, a number alone does not say it:")
-    for id in found.claim.needs:
+    for id in _not_checked(found):
         typer.echo(f"  {id}: {named(id).statement}")
+
+
+def _not_checked(found: "Verification") -> list[str]:
+    return [id for id in found.claim.needs if id not in _CHECKED]
 
 
 def _selection(recipe: "Recipe") -> str:

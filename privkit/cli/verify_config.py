@@ -10,11 +10,13 @@ import typer
 from privkit.cli.verify_claim import BROKEN, FALSE
 
 if TYPE_CHECKING:
+    from accountant.consequences import Broken
     from accountant.events import Event
     from accountant.verify import Verification
     from privkit.config import RunConfig
     from privkit.embeddings import Embeddings
 
+_NOT_DECLARED = "is not declared: no epsilon is known"
 _PER_CLASS = (
     32  # records of a made-up client; what a mechanism costs may depend on how many classes there are
 )
@@ -24,15 +26,18 @@ def check(path: Path, *, as_json: bool) -> int:
     """Print what every cell promises and what that is worth, and return the exit code."""
     from privkit.config import load
 
-    found = {name: _verified(name, config) for name, config in load(path).cells.items()}
+    cells = load(path).cells
+    found = {name: _verified(name, config) for name, config in cells.items()}
+    budgets = {
+        name: config.budget and config.budget.model_dump(mode="json") for name, config in cells.items()
+    }
     if as_json:
         import json
 
-        plain = {name: cell and cell.to_dict() for name, cell in found.items()}
+        plain = {name: cell and cell.to_dict() | {"budget": budgets[name]} for name, cell in found.items()}
         typer.echo(json.dumps({"cells": plain}, allow_nan=False))
     else:
-        for name, cell in found.items():
-            _show(name, cell)
+        _show_all(found, budgets)
     return _exit_code([cell for cell in found.values() if cell is not None])
 
 
@@ -110,7 +115,22 @@ def _without_counts(event: "Event") -> "Event":
     )
 
 
-def _show(name: str, found: "Verification | None") -> None:
+def _show_all(found: "dict[str, Verification | None]", budgets: dict[str, Any]) -> None:
+    """Print every cell, and what is not known of them once, at the end."""
+    from privkit.cli.verify_lines import unknown_relations
+
+    cells_of: dict[str, list[str]] = {}
+    for name, cell in found.items():
+        for sentence in () if cell is None else unknown_relations(cell):
+            cells_of.setdefault(sentence, []).append(name)
+    for name, cell in found.items():
+        _show(name, cell, budgets[name])
+    priced = [name for name, cell in found.items() if cell is not None and cell.claim.unbounded is None]
+    for sentence, names in cells_of.items():
+        typer.echo(sentence if names == priced else f"{', '.join(names)}: {sentence}")
+
+
+def _show(name: str, found: "Verification | None", budget: dict[str, Any] | None) -> None:
     from privkit.cli.verify_lines import lines, noise_printed
 
     if found is None:
@@ -120,6 +140,22 @@ def _show(name: str, found: "Verification | None") -> None:
     typer.echo(f"{name}: claimed epsilon {found.epsilon:g}, delta {found.delta:g}{noise}")
     for line in lines(found):
         typer.echo(f"  {line}")
+    if budget is not None:
+        typer.echo(f"  {_limit(found, budget)}")
     for broken in found.broken:
         examples = f" (privkit explain {' '.join(broken.examples)})" if broken.examples else ""
-        typer.echo(f"  BROKEN {broken.id}: {broken.reason}; {broken.cost}{examples}")
+        typer.echo(f"  BROKEN {broken.id}: {broken.reason}; {_cost(broken)}{examples}")
+
+
+def _cost(broken: "Broken") -> str:
+    return broken.cost.replace(_NOT_DECLARED, "is not known before a run: audit one to price it")
+
+
+def _limit(found: "Verification", budget: dict[str, Any]) -> str:
+    """Return what a budget does to the run."""
+    stated = f"budget: epsilon {budget['epsilon']:g} at delta {budget['delta']:g}"
+    if budget["epsilon"] >= found.claim.epsilon and budget["delta"] >= found.delta:
+        return f"{stated}, enough for all rounds"
+    ends = {"stop": "the run stops early", "refuse": "the run does not begin"}[budget["on_exhausted"]]
+    sure = budget["epsilon"] < found.claim.epsilon and budget["delta"] <= found.delta
+    return f"{stated}, {'less than' if sure else 'perhaps less than'} all rounds cost: {'then ' * (not sure)}{ends}"

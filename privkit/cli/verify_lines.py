@@ -11,19 +11,20 @@ if TYPE_CHECKING:
 
 
 def lines(found: "Verification") -> Iterator[str]:
-    """Yield what is true, whether the stated number is, and what other neighbours would cost."""
+    """Yield what is true, whether the stated number is, and what other neighbours cost where that is known."""
     if found.claim.unbounded is not None:
         yield f"true: no epsilon holds, {found.claim.unbounded}"
         yield "FALSE: no noise anywhere else makes up for that"
         return
+    claim = found.claim
     yield (
-        f"true: epsilon {found.claim.epsilon:.6g} at delta {found.delta:g}; "
-        f"delta {found.true_delta:.4g} at epsilon {found.epsilon:g} ({found.claim.method}, {found.claim.bound.value})"
+        f"true: {_epsilon(found)} at delta {found.delta:g}; delta {found.true_delta:.4g} at epsilon {found.epsilon:g} "
+        f"({claim.relation.value}; {claim.method}, {claim.bound.value})"
     )
     yield f"{_verdict(found)}: {_noise(found)}"
     if found.least_c1 is not None:
         yield f"smallest c1 that is right here: {found.least_c1:.5g}"
-    yield from _relations(found)
+    yield from _known_relations(found)
     if found.examples:
         yield f"why: privkit explain {' '.join(found.examples)}"
 
@@ -56,16 +57,38 @@ def _noise(found: "Verification") -> str:
     return f"{excess:.3g} % more noise than needed, sigma {least} is enough"
 
 
-def _relations(found: "Verification") -> Iterator[str]:
+def _epsilon(found: "Verification") -> str:
+    """Return the true number, in brackets where an assumption that it rests on is broken."""
+    number = f"epsilon {found.claim.epsilon:.6g}"
+    if not found.broken:
+        return number
+    ids = dict.fromkeys(broken.id for broken in found.broken)
+    return f"({number}, did {' and '.join(ids)} hold)"
+
+
+def _known_relations(found: "Verification") -> Iterator[str]:
+    for relation, under in found.under.items():
+        if relation is found.claim.relation:
+            continue
+        if under.at_fixed_counts is not None:
+            yield f"{relation.value}: {_number(under.at_fixed_counts)} at fixed counts, which it changes"
+        elif under.epsilon is not None:
+            yield f"{relation.value}: {_number(under.epsilon)}"
+
+
+def _number(epsilon: float) -> str:
+    return "no epsilon" if math.isinf(epsilon) else f"epsilon {epsilon:.4g}"
+
+
+def unknown_relations(found: "Verification") -> tuple[str, ...]:
+    """Return under which neighbours no number is known, a sentence for each reason; none where none holds at all."""
+    if found.claim.unbounded is not None:
+        return ()
     reasons: dict[str, list[str]] = {}
     for relation, epsilon in found.relations.items():
         if isinstance(epsilon, str):
             reasons.setdefault(_without(relation.value, epsilon), []).append(relation.value)
-        elif relation is not found.claim.relation:
-            number = "no epsilon" if math.isinf(epsilon) else f"epsilon {epsilon:.4g}"
-            yield f"{relation.value}: {number}"
-    for reason, relations in reasons.items():
-        yield f"{'; '.join(relations)}: not known, {reason}"
+    return tuple(f"{'; '.join(relations)}: not known, {reason}" for reason, relations in reasons.items())
 
 
 def _without(relation: str, reason: str) -> str:
