@@ -8,6 +8,7 @@ from pydantic_core import to_json
 
 from privkit import atomic
 from privkit.errors import InputError
+from reports import ranges
 from reports.findings import Findings
 
 SCHEMA = 2
@@ -24,7 +25,7 @@ def read(path: Path) -> Findings:
     """Return what :func:`write` wrote, equal to what it was given.
 
     Raises:
-        InputError: no such file, one of another schema, or a damaged one.
+        InputError: no such file, one of another schema, a damaged one, or one with numbers that no audit finds.
     """
     document = atomic.read_json(path)
     schema = document.get("schema") if isinstance(document, dict) else None
@@ -45,6 +46,9 @@ def read(path: Path) -> Findings:
             f"{path} holds a field that this version does not know; it was edited, or written by another version: "
             "run `privkit audit` on its runs again."
         )
+    odd = ranges.impossible(found)
+    if odd is not None:
+        raise InputError(f"{path} holds {odd}; it was edited: run `privkit audit` on its runs again.")
     return found
 
 
@@ -56,6 +60,11 @@ def _content(findings: Findings) -> bytes:
 
 def of_run(run: Path) -> Findings:
     """Return the findings of a folder that was audited, or of the audit's own folder; any other is refused."""
+    return read(folder_of(run) / NAME)
+
+
+def folder_of(run: Path) -> Path:
+    """Return where the findings of an audited folder are: in the folder itself, or in its ``audit``."""
     path = run / NAME if (run / NAME).is_file() else run / "audit" / NAME
     if not run.is_dir():
         raise InputError(f"{run} does not exist; give a folder that `privkit audit` has audited.")
@@ -66,4 +75,4 @@ def of_run(run: Path) -> Findings:
         )
     if not path.is_file():
         raise InputError(f"{run} has no audit; run `privkit audit --run {run}` first.")
-    return read(path)
+    return path.parent

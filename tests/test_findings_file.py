@@ -3,15 +3,18 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accountant.contract import DependsOn
+from attacks.statistics.estimate import Estimate
+from privkit.cli.report import report
 from privkit.errors import InputError
 from reports import findings_file
-from reports.findings import Line, Promised, Spending
+from reports.findings import Findings, Line, Promised, Spending, Verdict
 from tests import made
 
 numbers = st.floats(allow_nan=False)
@@ -28,7 +31,7 @@ def test_what_is_written_is_read_back_equal(tmp_path: Path) -> None:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    epsilon=numbers,
+    epsilon=st.floats(min_value=0.0),
     rates=st.lists(numbers, max_size=5),
     certified=st.lists(st.none() | numbers, max_size=5),
     names=st.lists(st.text(), max_size=3, unique=True),
@@ -57,6 +60,55 @@ def test_the_file_is_json_without_bare_infinities(tmp_path: Path) -> None:
         raise AssertionError(constant)
 
     assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 2
+
+
+def changed(**changes: Any) -> Findings:
+    """Findings whose first attacked cell that promises something is changed, as by a hand."""
+    whole = made.findings()
+    at = next(i for i, c in enumerate(whole.cells) if c.promised and c.promised.claim.broken and c.taken)
+    cell = whole.cells[at]
+    assert cell.promised is not None
+    claim = replace(cell.promised.claim, epsilon=changes.get("epsilon", cell.promised.claim.epsilon))
+    auc = Estimate(value=changes.get("auc", 0.5), n_members=1, n_non_members=1)
+    taken = replace(cell.taken[0], auc=auc, auc_ceiling=changes.get("ceiling"))
+    other = replace(
+        cell,
+        promised=replace(cell.promised, claim=claim),
+        taken=(taken, *cell.taken[1:]),
+        verdict=changes.get("verdict", cell.verdict),
+    )
+    cells = (*whole.cells[:at], other, *whole.cells[at + 1 :])
+    return replace(whole, cells=cells, verdict=changes.get("whole", whole.verdict))
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"epsilon": -1.0}, r"holds ε -1 in \S+, and none is below 0; it was edited"),
+        ({"auc": 7.0}, r"holds 7 as the AUC of \w+ in \S+, and it is a share from 0 to 1"),
+        ({"auc": -0.1}, "holds -0.1 as the AUC"),
+        ({"ceiling": 1.5}, r"holds 1\.5 as the ceiling of the AUC"),
+        ({"verdict": Verdict.OK}, r"holds verdict OK in \S+, whose claim is not covered"),
+        ({"whole": Verdict.OK}, r"holds verdict OK, and the worst of its cells is"),
+    ],
+)
+def test_what_no_audit_finds_is_refused_in_one_sentence(tmp_path: Path, changes, complaint: str) -> None:
+    path = tmp_path / "findings.json"
+    findings_file.write(path, changed())
+    assert findings_file.read(path) == changed()
+    findings_file.write(path, changed(**changes))
+    with pytest.raises(InputError, match=complaint):
+        findings_file.read(path)
+
+
+@pytest.mark.parametrize("below", ["", "audit"])
+def test_a_report_is_written_where_the_findings_are(tmp_path: Path, below: str) -> None:
+    """A page beside the findings is the one that is drawn again, whichever folder is named."""
+    folder = tmp_path / "audit" / "partial" if below == "" else tmp_path / "audit"
+    findings_file.write(folder / "findings.json", made.findings())
+    report(run=folder if below == "" else tmp_path, out=None)
+    assert (folder / "report.html").is_file()
+    assert not (folder / "audit").exists()
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,10 @@ def report(
     run: Path = typer.Option(..., "--run", help="An audited run, or an audited folder of runs."),
     out: Path | None = typer.Option(None, "--out", help="Write the page here, and nothing else."),
 ) -> None:
-    """Render the page and every table of an audit again; nothing is computed anew."""
+    """Render the page and every table of an audit again, where its findings are; nothing is computed anew."""
     from reports import audit_files, findings_file
 
-    findings = findings_file.of_run(run)
-    page = (
-        audit_files.write(findings, run / "audit") if out is None else audit_files.write_page(findings, out)
-    )
+    folder = findings_file.folder_of(run)
+    findings = findings_file.read(folder / findings_file.NAME)
+    page = audit_files.write(findings, folder) if out is None else audit_files.write_page(findings, out)
     typer.echo(f"Report: {page}")
