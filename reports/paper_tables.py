@@ -136,5 +136,13 @@ def _about(run: str, cell: CellFindings, findings: Findings) -> dict[str, Any]:
 def _setting(provenance: Mapping[str, Any], cell: str) -> dict[str, str | None]:
     """Return the names of a cell's data set, method and defense; ``None`` if other code recorded it."""
     config = provenance.get("runs", {}).get(cell, {}).get("config", {})
-    sections = {"data": "data", "framework": "method", "defense": "defense"}
-    return {key: (config.get(section) or {}).get("name") for key, section in sections.items()}
+    sections = {"data": "data", "framework": "method"}
+    names = {key: (config.get(section) or {}).get("name") for key, section in sections.items()}
+    return {**names, "defense": _defense(config["defense"]) if config.get("defense") else None}
+
+
+def _defense(section: Mapping[str, Any]) -> str:
+    """Return a defense's name, and in brackets what it is made of: ``vpp (random)``."""
+    inner = [_defense(section[part]) for part in ("release", "partition") if section.get(part)]
+    name = section["name"] + " once" * bool(section.get("once"))
+    return f"{name} ({', '.join(inner)})" if inner else name

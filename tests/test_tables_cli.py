@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from privkit.cli import main
-from reports import audit_files, findings_file
+from reports import audit_files, findings_file, paper_tables
 from reports.findings import Findings
 from tests import made
 
@@ -149,3 +149,15 @@ def test_a_page_can_be_written_elsewhere_and_nothing_else_is(
     assert code == 0
     assert "<h1>OK</h1>" in (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
     assert [path.name for path in (runs / "b" / "audit").iterdir()] == ["findings.json"]
+
+
+def test_a_defense_is_named_with_what_it_is_made_of() -> None:
+    def named(**section: object) -> str | None:
+        provenance = {"runs": {"cell": {"config": {"defense": section}}}}
+        return paper_tables._setting(provenance, "cell")["defense"]
+
+    assert named(name="igpp", epsilon=1.0) == "igpp"
+    assert named(name="vpp", partition={"name": "random"}) == "vpp (random)"
+    assert named(name="vpdr", partition={"name": "gumbel", "once": True}) == "vpdr (gumbel once)"
+    assert named(name="dcr", release={"name": "vpp", "partition": {"name": "oracle"}}) == "dcr (vpp (oracle))"
+    assert paper_tables._setting({}, "cell")["defense"] is None
