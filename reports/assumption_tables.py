@@ -18,10 +18,10 @@ def broken(findings: Findings) -> Table:
             Column(key="cell", title="cell"),
             Column(key="id", title="breaks"),
             Column(key="claimed", title="ε claimed", show=numbers.epsilon, right=True),
-            Column(key="true", title="ε if priced", right=True),
+            Column(key="true", title="ε if priced", right=True, sort="epsilon"),
             Column(key="example", title="see privkit explain"),
-            Column(key="cost", title="what it costs", wide=True),
-            Column(key="reason", title="why it is broken", wide=True),
+            Column(key="cost", title="what it costs", rank=1),
+            Column(key="reason", title="why it is broken", rank=2),
         ),
         rows=[
             {

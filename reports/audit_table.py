@@ -12,15 +12,15 @@ from reports.table import Column, Table
 PROMISED_AND_COST = (
     Column(key="cell", title="cell"),
     Column(key="verdict", title="verdict"),
-    Column(key="epsilon_stated", title="ε promised", show=numbers.epsilon, right=True, wide=True),
+    Column(key="epsilon_stated", title="ε promised", show=numbers.epsilon, right=True, rank=1),
     Column(key="epsilon_text", title="ε spent", right=True, sort="epsilon"),
-    Column(key="delta", title="δ", show=numbers.delta, right=True, wide=True),
+    Column(key="delta", title="δ", show=numbers.delta, right=True, rank=4),
     Column(key="noise_ratio", title="noise / claimed", show=numbers.rate, right=True),
     Column(key="accuracy", title="accuracy", show=numbers.rate, right=True),
-    Column(key="accuracy_std", title="std over seeds", show=numbers.rate, right=True, wide=True),
+    Column(key="accuracy_std", title="std over seeds", show=numbers.rate, right=True, rank=2),
     Column(key="against_local", title="vs local", show=numbers.signed, right=True),
-    Column(key="bytes_per_round", title="sent / round", show=numbers.size, right=True, wide=True),
-    Column(key="seconds", title="s / run", show=numbers.seconds, right=True, wide=True),
+    Column(key="bytes_per_round", title="sent / round", show=numbers.size, right=True, rank=3),
+    Column(key="seconds", title="s / run", show=numbers.seconds, right=True, rank=5),
 )
 
 
@@ -94,19 +94,19 @@ ATTACKS = (
     Column(key="attack", title="attack"),
     Column(key="auc_text", title="AUC [95 %]", right=True, sort="auc"),
     Column(key="auc_ceiling", title="AUC ceiling", show=numbers.rate_or_blank, right=True),
-    Column(key="auc_one_round", title="AUC, one round", show=numbers.rate_or_blank, right=True, wide=True),
-    Column(key="tpr_text", title="TPR at 1 % FPR [95 %]", right=True, wide=True, sort="tpr"),
-    Column(key="tpr_null", title="no skill", show=numbers.rate, right=True, wide=True),
-    Column(key="tpr_ceiling", title="TPR ceiling", show=numbers.rate_or_blank, right=True, wide=True),
-    Column(key="fp_text", title="FP/N", right=True, wide=True, sort="fp"),
+    Column(key="auc_one_round", title="AUC, one round", show=numbers.rate_or_blank, right=True, rank=6),
+    Column(key="tpr_text", title="TPR at 1 % FPR [95 %]", right=True, rank=1, sort="tpr"),
+    Column(key="tpr_null", title="no skill", show=numbers.rate, right=True, rank=5),
+    Column(key="tpr_ceiling", title="TPR ceiling", show=numbers.rate_or_blank, right=True, rank=3),
+    Column(key="fp_text", title="FP/N", right=True, rank=7, sort="fp"),
     Column(
         key="epsilon_low",
         title="ε ≥ (95 %)",
         show=lambda v: "" if v is None else f"{v:.3g}",
         right=True,
-        wide=True,
+        rank=2,
     ),
-    Column(key="adjusted_p", title="Holm p above ceiling", show=numbers.p_value, right=True, wide=True),
+    Column(key="adjusted_p", title="Holm p above ceiling", show=numbers.p_value, right=True, rank=4),
 )
 
 

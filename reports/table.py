@@ -26,7 +26,7 @@ class Column:
         title: as printed.
         show: turns the value into text; machine formats keep the value itself.
         right: whether it is set flush right.
-        wide: whether a narrow terminal may leave it out.
+        rank: 0 is shown on any terminal; of the others, a narrow one leaves out the highest first.
         sort: key of the value that a reader's sorting goes by, where it is not ``key``.
     """
 
@@ -34,7 +34,7 @@ class Column:
     title: str
     show: Callable[[Any], str] = _text
     right: bool = False
-    wide: bool = False
+    rank: int = 0
     sort: str = ""
 
 

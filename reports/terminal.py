@@ -1,6 +1,8 @@
 """An audit on a terminal."""
 
+import os
 import sys
+from collections.abc import Collection
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -9,9 +11,9 @@ from rich.text import Text
 
 from reports import assumption_tables, audit_files, audit_table
 from reports.findings import Findings, Verdict
-from reports.table import Column, Table
+from reports.table import Table
 
-_WIDE = 160
+_UNBOUNDED = 1000
 _STYLES = {
     Verdict.OK: "bold green",
     Verdict.VIOLATION: "bold red",
@@ -21,8 +23,8 @@ _STYLES = {
 
 
 def console() -> Console:
-    """Return standard output as a console; where it is no terminal, as wide as the tables are."""
-    return Console() if sys.stdout.isatty() else Console(width=_WIDE)
+    """Return standard output as a console; where it is no terminal, as wide as anything, or as COLUMNS says."""
+    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=_UNBOUNDED)
 
 
 def show(findings: Findings, console: Console) -> None:
@@ -32,14 +34,8 @@ def show(findings: Findings, console: Console) -> None:
         ("Broken assumptions, each priced on its own", assumption_tables.broken(findings)),
         ("Taken", audit_table.attacks(findings)),
     ):
-        if not table.rows:
-            continue
-        grid = _grid(title, table, table.columns)
-        if Measurement.get(console, console.options.update(width=_WIDE * 2), grid).maximum > console.width:
-            grid = _grid(title, table, tuple(c for c in table.columns if not c.wide))
-            hidden = ", ".join(c.title for c in table.columns if c.wide)
-            grid.caption = f"not shown, for want of width: {hidden}"
-        console.print(grid, "")
+        if table.rows:
+            console.print(_fitting(title, table, console), "")
     for note in audit_files.notes(findings):
         console.print(note, style="dim", highlight=False)
     for cell in findings.cells:
@@ -53,7 +49,22 @@ def show(findings: Findings, console: Console) -> None:
     )
 
 
-def _grid(title: str, table: Table, columns: tuple[Column, ...]) -> Grid:
+def _fitting(title: str, table: Table, console: Console) -> Grid:
+    """Return as many columns as there is room for, the most important first, in their own order."""
+    shown = {column.key for column in table.columns if not column.rank}
+    for column in sorted(table.columns, key=lambda c: c.rank):
+        wider = _grid(title, table, shown | {column.key})
+        if Measurement.get(console, console.options.update(width=_UNBOUNDED), wider).maximum <= console.width:
+            shown.add(column.key)
+    grid = _grid(title, table, shown)
+    hidden = [column.title for column in table.columns if column.key not in shown]
+    if hidden:
+        grid.caption = f"not shown, for want of width: {', '.join(hidden)}"
+    return grid
+
+
+def _grid(title: str, table: Table, shown: Collection[str]) -> Grid:
+    columns = [column for column in table.columns if column.key in shown]
     grid = Grid(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in columns:
         grid.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
