@@ -102,6 +102,12 @@ def test_the_verdict_comes_first_and_each_cell_has_its_reasons(findings: Finding
         assert shown[cell.name] == [cell.verdict.value, "; ".join(cell.reasons)]
 
 
+def test_a_reason_that_is_priced_leads_to_its_price(findings: Findings, html: str) -> None:
+    priced = [cell for cell in findings.cells if cell.promised and cell.promised.claim.broken]
+    assert priced
+    assert html.count('<a href="#broken-title">') == len(priced)
+
+
 def test_sections_come_in_the_order_of_the_questions(html: str) -> None:
     order = ("Promised", "Taken", "Inversion", "Cost", "ε, round by round", "Broken assumptions")
     places = [
