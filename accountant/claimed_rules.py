@@ -127,9 +127,8 @@ class BestRenyi(AbstractRule):
         check.positive(epsilon=epsilon)
         check.open_unit(delta=delta)
         check.count(rounds=rounds)
-        if not self.orders or not min(self.orders) > 1:
-            raise ValueError(f"orders={list(self.orders)} must hold at least one order, each above 1.")
-        rho = max((epsilon - _penalty(order, delta)) / order for order in self.orders)
+        orders = rdp.checked_orders(self.orders)
+        rho = max((epsilon - _penalty(order, delta)) / order for order in orders)
         if rho <= 0:
             raise ValueError(
                 f"epsilon={epsilon} at delta={delta} is out of reach of these orders; use the exact calibration."

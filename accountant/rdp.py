@@ -34,7 +34,7 @@ def epsilon_classic(*, mu: float, delta: float, orders: Sequence[float] | None =
     Args:
         mu: > 0.
         delta: in (0, 1).
-        orders: Renyi orders to search, each > 1; the best of all orders if left out.
+        orders: Renyi orders to search, each finite and > 1; the best of all orders if left out.
 
     >>> round(epsilon_classic(mu=50**0.5 / 26.379549270874083, delta=1e-5), 4)
     1.3222
@@ -44,7 +44,7 @@ def epsilon_classic(*, mu: float, delta: float, orders: Sequence[float] | None =
     rho, log_inverse = mu * mu / 2, -math.log(delta)
     if orders is None:
         return rho + 2 * math.sqrt(rho * log_inverse)
-    return min(rho * order + log_inverse / (order - 1) for order in _checked(orders))
+    return min(rho * order + log_inverse / (order - 1) for order in checked_orders(orders))
 
 
 def sigma_classic(
@@ -56,7 +56,7 @@ def sigma_classic(
         epsilon: in nats, > 0.
         delta: in (0, 1).
         rounds: number of releases, at least 1.
-        orders: Renyi orders to search, each > 1; the best of all orders if left out.
+        orders: Renyi orders to search, each finite and > 1; the best of all orders if left out.
 
     Raises:
         ValueError: epsilon is too small for the largest order of the grid.
@@ -71,7 +71,7 @@ def sigma_classic(
     if orders is None:
         root = math.sqrt(log_inverse)
         return _sigma((epsilon / (math.sqrt(log_inverse + epsilon) + root)) ** 2, rounds)
-    rho = max((epsilon - log_inverse / (order - 1)) / order for order in _checked(orders))
+    rho = max((epsilon - log_inverse / (order - 1)) / order for order in checked_orders(orders))
     if rho <= 0:
         reach = log_inverse / (max(orders) - 1)
         raise ValueError(
@@ -119,9 +119,10 @@ def _penalty(order: float, delta: float) -> float:
     return math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
 
 
-def _checked(orders: Sequence[float]) -> Sequence[float]:
-    if not orders or not min(orders) > 1:
-        raise ValueError(f"orders={list(orders)} must hold at least one order, each above 1.")
+def checked_orders(orders: Sequence[float]) -> Sequence[float]:
+    """Return Renyi orders; none at all, and one that is not finite and above 1, are refused."""
+    if not orders or not all(1 < order < math.inf for order in orders):
+        raise ValueError(f"orders={list(orders)} must hold at least one order, each finite and above 1.")
     return orders
 
 

@@ -2,7 +2,6 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +67,7 @@ def test_an_epsilon_out_of_reach_of_the_grid_is_refused_with_the_way_out() -> No
 
 @pytest.mark.parametrize("orders", [(), (0.5, 2.0), (1.0,), (math.nan,)])
 def test_orders_must_lie_above_one(orders: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="each above 1"):
+    with pytest.raises(ValueError, match="each finite and above 1"):
         rdp.epsilon_classic(mu=1.0, delta=1e-5, orders=orders)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import mpmath
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from mpmath import mp
 
 from accountant import gaussian, zcdp
@@ -14,7 +16,7 @@ from accountant.selfcheck import case as accounting
 from accountant.selfcheck import registry
 from accountant.selfcheck.attained import attained_log_ratio
 from accountant.selfcheck.case import Case
-from accountant.selfcheck.judge import judge
+from accountant.selfcheck.judge import answer, judge
 from accountant.selfcheck.numbers import NotANumberError, grid, number, whole
 from accountant.selfcheck.outcome import Status
 from accountant.selfcheck.privacy import NotUnderstoodError
@@ -101,7 +103,7 @@ def test_a_tolerance_is_read(words: str, wanted: Tolerance) -> None:
     assert parse(words) == wanted
 
 
-@pytest.mark.parametrize("words", ["close", "rel", "rel -1", "rel 1e-8; on a good day"])
+@pytest.mark.parametrize("words", ["close", "rel", "rel -1", "rel 1e400", "1e999", "rel 1e-8; on a good day"])
 def test_an_unknown_tolerance_is_not_run(words: str) -> None:
     with pytest.raises(UnknownToleranceError, match="tolerance"):
         parse(words)
@@ -172,6 +174,15 @@ def test_orders_are_read_as_the_authors_of_vpdr_search_them() -> None:
         ("mahalanobis_factor", {"points": {"D1": {}}, "K": 2}),
         ("score_pair", {"classes": {"0": "2x(1)"}, "zeta": 1.0, "replaced": "nothing"}),
         ("must_raise", {"colour": "nan"}),
+        (
+            "score_pair",
+            {"classes": {"0": "9999999999x(+1)"}, "zeta": 1.0, "replaced": "one class-0 value +1 -> -1"},
+        ),
+        ("mahalanobis_factor", {"points": {"D1": {"1": 10**10}, "D2": {"1": 10**10}}, "K": 1}),
+        ("mahalanobis_factor", {"m": 10**10}),
+        ("overlap", {"d": 10**8, "k": 10, "lambda": 1.0}),
+        ("epsilon", {"sigma": 10**400, "delta": 1e-5}),
+        ("epsilon", {"sigma": 1.0, "delta": 1e-5, "conversion": "classic", "alphas": "2..1e12"}),
         ("must_raise", {"sigma": "a little"}),
         ("tpr", {"mechanism": "laplace", "eps0": 1.0, "fpr": 0.1}),
     ],
@@ -204,12 +215,61 @@ def test_a_noise_that_is_none_is_refused_everywhere(value: Any) -> None:
         {"rho": "nan"},
         {"k": 9, "d": 8},
         {"order": 1},
+        {"order": "nan"},
+        {"orders": "inf"},
+        {"orders": [2, "nan"]},
+        {"orders": []},
+        {"alpha": 1, "delta": 1e-5},
+        {"alpha": "inf", "delta": 1e-5, "conversion": "classic"},
+        {"alpha": 1.5, "mu": 1.0},
+        {"c1": 0},
+        {"c1": "nan", "epsilon": 1.0},
+        {"r": 1.0},
+        {"sigma_A": "nan", "sigma_B": 1.0},
+        {"sigma_B": 0},
+        {"sigma_ref": -1},
+        {"advantage": 1.0},
+        {"auc": 0.5},
+        {"tpr": "nan"},
+        {"tpr": 0.1, "fpr": 0.2},
+        {"n_c": 0},
+        {"n_c": 2.5, "other_class": 3},
+        {"claimed_eps": 0},
+        {"claimed_epsilon": 1.0, "claimed_delta": 1},
+        {"beta": "nan"},
         {"mechanism": "gaussian", "sigma": "nan", "T": 1, "delta": 1e-5},
     ],
 )
 def test_other_numbers_that_are_none_are_refused_too(params: dict[str, Any]) -> None:
     found = judge(made("must_raise", params, "error", "-"))
     assert (found.status, found.found) == (Status.PASSED, "refused everywhere")
+
+
+@pytest.mark.parametrize(
+    "params", [{"alpha": 0.1}, {"alpha": 2, "delta": 1e-5}, {"tpr": 0.2}, {"orders": [2, 3]}]
+)
+def test_a_sound_alpha_is_let_through(params: dict[str, Any]) -> None:
+    assert judge(made("must_raise", params, "error", "-")).found.count("gives") >= 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(1e-6, 0.999), st.integers(1, 500))
+def test_noise_for_a_target_is_on_the_safe_side(share: float, rounds: int) -> None:
+    auc, tpr = (1 + share) / 2, (share + 1e-3) / 1.002
+    assume(auc > 0.5)
+    for params, mu in (
+        ({"advantage": share}, math.sqrt(8) * mp.erfinv(mp.mpf(share))),
+        ({"auc": auc}, 2 * mp.erfinv(2 * mp.mpf(auc) - 1)),
+        ({"tpr": tpr, "fpr": 5e-4}, quantile(tpr) - quantile(5e-4)),
+    ):
+        (found,) = answer(made("sigma", {**params, "T": rounds}))
+        least = mp.sqrt(rounds) / mu
+        assert found >= least * (1 - mp.mpf(1e-25))
+        assert found <= least * (1 + 1e-10)
+
+
+def quantile(share: float) -> Any:
+    return mp.sqrt(2) * mp.erfinv(2 * mp.mpf(share) - 1)
 
 
 def test_a_sound_number_that_must_be_refused_fails() -> None:

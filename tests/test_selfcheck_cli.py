@@ -62,7 +62,7 @@ def test_an_unknown_kind_is_not_run(tmp_path: Path) -> None:
     assert found.output.splitlines()[-1] == "1 run, 1 passed, 0 failed, 1 not run"
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '[{"case": "one"}]', "\x00"])
+@pytest.mark.parametrize("content", ["{", "[]", '[{"case": "one"}]', "\x00", "[" + "9" * 5000 + "]"])
 def test_a_malformed_file_is_refused_in_one_sentence(
     content: str, tmp_path: Path, monkeypatch, capsys
 ) -> None:

@@ -355,7 +355,10 @@ def test_json_holds_the_whole_verification() -> None:
             ("--epsilon", "1", "--orders", "two"),
             "--orders 'two' is no list; give vpdr, or numbers such as 2,4,8.",
         ),
-        (("--epsilon", "1", "--orders", "0.5"), "orders=[0.5] must hold at least one order, each above 1."),
+        (
+            ("--epsilon", "1", "--orders", "0.5"),
+            "orders=[0.5] must hold at least one order, each finite and above 1.",
+        ),
         (("--epsilon", "1", "--sigma", "0"), "sigma=0.0 must be finite and above 0."),
         (("--epsilon", "nan", "--sigma", "1"), "epsilon is NaN; give a number."),
         (("--epsilon", "1", "--split", "1"), "split=1.0 must lie strictly between 0 and 1."),

@@ -40,7 +40,7 @@ def load(path: Path) -> Any:
     """
     try:
         return json.loads(path.read_text("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadCasesError(f"{path} is no JSON ({error}); give a file of reference cases.") from None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accountant import rdp
-from accountant.selfcheck.numbers import grid
+from accountant.selfcheck.numbers import NotANumberError, grid
 from accountant.selfcheck.privacy import NotUnderstoodError
 
 
@@ -44,7 +44,10 @@ def conversion_named(words: str) -> Conversion:
 def _orders(orders: Any) -> dict[str, tuple[float, ...]]:
     if orders is None or str(orders).strip().lower() in _ALL_ORDERS:
         return {}
-    return {"orders": grid(orders)}
+    try:
+        return {"orders": grid(orders)}
+    except NotANumberError as error:
+        raise NotUnderstoodError(str(error)) from None
 
 
 _ALL_ORDERS = ("continuous", "all", "best")

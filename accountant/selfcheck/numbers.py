@@ -16,6 +16,9 @@ _PATTERNS: tuple[tuple[str, Callable[..., float]], ...] = (
 )
 
 
+_MOST_ORDERS = 100_000
+
+
 class NotANumberError(ValueError):
     """A text is no number."""
 
@@ -34,7 +37,7 @@ def number(value: Any) -> float:
     (0.002, 1.4142135623730951, 0.268051)
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        return _float(value)
     text = str(value).strip()
     try:
         return float(text)
@@ -48,6 +51,13 @@ def number(value: Any) -> float:
             except (ZeroDivisionError, ValueError):
                 break
     raise NotANumberError(f"{value!r} is not a number")
+
+
+def _float(value: float | int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise NotANumberError("a whole number of that many digits is not a number here") from None
 
 
 def whole(value: Any) -> int:
@@ -74,6 +84,10 @@ def grid(text: Any) -> tuple[float, ...]:
         ends, _, step = part.partition("step")
         low, _, high = ends.partition("..")
         spacing = number(step) if step.strip() else 1.0
+        if not spacing > 0:
+            raise NotANumberError(f"{text!r} has a step that is not above 0")
         count = math.floor((number(high) - number(low)) / spacing + 1e-9) if high.strip() else 0
+        if not len(found) + count < _MOST_ORDERS:
+            raise NotANumberError(f"{text!r} lists more than {_MOST_ORDERS:,} numbers")
         found += [round(number(low) + index * spacing, 12) for index in range(count + 1)]
     return tuple(found)

@@ -9,6 +9,17 @@ class NotUnderstoodError(ValueError):
     """A case asks for something that no law is known for."""
 
 
+LARGEST_SET = 1_000_000
+"""Records or coordinates beyond which a case is not run."""
+
+
+def refuse_large(**named: int) -> None:
+    """Refuse a case that asks for more records or coordinates than are run."""
+    for name, value in named.items():
+        if value > LARGEST_SET:
+            raise NotUnderstoodError(f"{name}={value:g} is not run; at most {LARGEST_SET:,} are")
+
+
 class Privacy:
     """The privacy of one mechanism, composed over all its rounds; what a subclass leaves out is not known of it."""
 

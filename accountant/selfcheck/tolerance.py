@@ -76,7 +76,7 @@ def parse(words: str) -> Tolerance:
     if size.strip() in _EXACT:
         return Tolerance(relative=_ROUNDING, **sides)
     found = _SIZE.match(size.strip())
-    if found is None:
+    if found is None or math.isinf(float(found["size"])):
         raise UnknownToleranceError(f"the tolerance {words!r} is not known")
     named = "relative" if (found["scale"] or "abs").lower().startswith("rel") else "absolute"
     return Tolerance(**{named: float(found["size"])}, **sides)

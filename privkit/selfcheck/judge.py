@@ -28,6 +28,7 @@ def judge(case: AuditCase) -> Outcome:
     """Return whether every expected value of a case is met."""
     try:
         compared = [one for one in _comparisons(case) if not one.why]
+        wrong = [one for one in compared if not _agrees(one.found, one.expected, case)]
     except NotUnderstoodError as error:
         return _outcome(case, Status.NOT_RUN, reason=str(error))
     except Exception as error:
@@ -35,7 +36,6 @@ def judge(case: AuditCase) -> Outcome:
         return _outcome(case, Status.FAILED, reason=f"{kind}: {' '.join(str(error).split())}")
     if not compared:
         return _outcome(case, Status.NOT_RUN, reason="nothing in it can be compared")
-    wrong = [one for one in compared if not _agrees(one.found, one.expected, case)]
     if wrong:
         first = wrong[0]
         return _outcome(

@@ -2,8 +2,7 @@
 
 import math
 
-from accountant import check, gaussian, joint, sequential, subsampled
-from accountant.normal import quantile
+from accountant import check, gaussian, joint, sequential, subsampled, target
 from accountant.selfcheck.conversions import conversion_named
 from accountant.selfcheck.laws.gaussian_mechanisms import moved
 from accountant.selfcheck.privacy import NotUnderstoodError
@@ -47,24 +46,19 @@ def sigma_subsampled(*, epsilon: float, delta: float, sampling_rate: float, T: i
 
 @law("sigma")
 def sigma_of_mu(*, mu: float, T: int = 1) -> float:
-    check.positive(mu=mu)
-    check.count(T=T)
-    return math.sqrt(T) / mu
+    return target.sigma_for(target.Mu(largest=mu), rounds=T)
 
 
 @law("sigma")
 def sigma_of_advantage(*, advantage: float, T: int = 1) -> float:
-    check.open_unit(advantage=advantage)
-    return sigma_of_mu(mu=-2 * quantile((1 - advantage) / 2), T=T)
+    return target.sigma_for(target.Advantage(advantage=advantage), rounds=T)
 
 
 @law("sigma")
 def sigma_of_auc(*, auc: float, T: int = 1) -> float:
-    check.open_unit(auc=auc)
-    return sigma_of_mu(mu=math.sqrt(2) * quantile(auc), T=T)
+    return target.sigma_for(target.Auc(auc=auc), rounds=T)
 
 
 @law("sigma")
 def sigma_of_tpr(*, tpr: float, fpr: float, T: int = 1) -> float:
-    check.open_unit(tpr=tpr, fpr=fpr)
-    return sigma_of_mu(mu=quantile(tpr) - quantile(fpr), T=T)
+    return target.sigma_for(target.TprAtFpr(tpr=tpr, fpr=fpr), rounds=T)

@@ -8,7 +8,7 @@ import numpy as np
 from accountant.counterexamples.e05_kmeans import example_points, kmeans_factor
 from accountant.selfcheck.laws.neighbours import spent
 from accountant.selfcheck.numbers import number, whole
-from accountant.selfcheck.privacy import NotUnderstoodError
+from accountant.selfcheck.privacy import NotUnderstoodError, refuse_large
 from accountant.selfcheck.registry import law
 
 
@@ -26,6 +26,7 @@ def moved_centres(*, points: object, K: int = 2, R: float = 1.0, replaced: str =
 @law("mahalanobis_factor")
 def moved_centres_of_heaps(*, m: int, K: int = 2, R: float = 1.0, replaced: str = "") -> float:
     """The same for three heaps of about m points at -R, 0 and R."""
+    refuse_large(m=m)
     before, after = example_points(m=m)
     return kmeans_factor(R * before, R * after, clusters=K, clip_norm=R)
 
@@ -45,4 +46,6 @@ def heaps_epsilon(*, claimed_eps: float, delta: float, m: int, K: int = 2, R: fl
 def _listed(counted: Any) -> np.ndarray:
     if not isinstance(counted, Mapping):
         raise NotUnderstoodError("a set of points is not value -> how often")
-    return np.concatenate([np.full(whole(count), number(value)) for value, count in counted.items()])
+    groups = [(whole(count), number(value)) for value, count in counted.items()]
+    refuse_large(records=sum(times for times, _ in groups))
+    return np.concatenate([np.full(times, value) for times, value in groups])

@@ -8,7 +8,7 @@ import numpy as np
 
 from accountant.counterexamples.e09_unclipped_score import anova_score
 from accountant.selfcheck.numbers import number, whole
-from accountant.selfcheck.privacy import NotUnderstoodError
+from accountant.selfcheck.privacy import NotUnderstoodError, refuse_large
 from accountant.selfcheck.registry import law
 
 _GROUP = re.compile(r"^\s*(\d+)\s*x\s*\(?([^()]+)\)?\s*$")
@@ -43,4 +43,6 @@ def _values(values: Any) -> list[float]:
     parts = [_GROUP.match(part) for part in str(values).split(",")]
     if not all(parts):
         raise NotUnderstoodError(f"the values {values!r} are not understood")
-    return [number(part[2]) for part in parts if part for _ in range(whole(part[1]))]
+    groups = [(whole(part[1]), number(part[2])) for part in parts if part]
+    refuse_large(records=sum(times for times, _ in groups))
+    return [value for times, value in groups for _ in range(times)]

@@ -2,6 +2,7 @@
 
 from accountant import groupwise, selection
 from accountant.selfcheck.attained import attained_log_ratio
+from accountant.selfcheck.privacy import refuse_large
 from accountant.selfcheck.registry import law
 
 _ANY = ("", "laplace", "pure")
@@ -33,4 +34,5 @@ def log_ratio_fraction(*, d: int, k: int, H: float, scale: float) -> float:
 
 @law("overlap", "expected_overlap", mechanisms=_ANY)
 def expected_overlap(*, d: int, k: int, scale: float, H: float = 1.0) -> float:
+    refuse_large(d=d)
     return selection.fidelity(dim=d, k=k, scale_over_range=scale / H).expected_overlap
