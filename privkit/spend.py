@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from accountant import events
@@ -25,6 +25,8 @@ class Holder:
         planned: rounds that were planned.
         budget: what it was promised to spend at most, if anything.
         stopped: the sentence that its run ended early, or nothing.
+        of_cell: the run's configuration, by the name that training and audits give it; empty where that is not known.
+        seed: of the run, if it has one.
     """
 
     run: str
@@ -33,6 +35,13 @@ class Holder:
     planned: int
     budget: Budget | None = None
     stopped: str = ""
+    of_cell: str = ""
+    seed: int | None = None
+
+    @property
+    def cell(self) -> str:
+        """Return what the holder's runs of all seeds are called."""
+        return self.of_cell or self.run
 
     def after(self, rounds: Sequence[int]) -> list[Event]:
         """Return everything released in the first rounds, for each of some ascending numbers of them."""
@@ -65,7 +74,17 @@ def holders(folders: Sequence[Path]) -> list[Holder]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"two runs are named {twice!r}; give each folder once, and rename one of the two.")
-    return [holder for name, run in labelled for holder in _clients(name, run)]
+    return [
+        replace(holder, of_cell=_cell(name, run, alone=len(folders) == 1))
+        for name, run in labelled
+        for holder in _clients(name, run)
+    ]
+
+
+def _cell(name: str, run: Run, *, alone: bool) -> str:
+    """Return a run's cell; of several folders, with the folder that it is in."""
+    folder = name.split("/")[0]
+    return run.info.cell if alone or folder == run.info.cell else f"{folder}/{run.info.cell}"
 
 
 def _label(folder: Path, run: Run, *, alone: bool) -> str:
@@ -93,6 +112,7 @@ def _clients(name: str, run: Run) -> list[Holder]:
             planned=run.info.rounds,
             budget=_limit(run),
             stopped=stopped,
+            seed=run.info.seed,
         )
         for m, client in enumerate(run.info.clients)
     ]
@@ -106,7 +126,8 @@ def _stopped(name: str, run: Run) -> str:
     sentence = why.sentence(
         client=run.info.clients[why.client], completed=run.completed, planned=run.info.rounds
     )
-    return f"{name} {sentence}"
+    cell, seed = run.info.cell, run.info.seed
+    return f"{name if seed is None else f'{cell} (seed {seed})'} {sentence}"
 
 
 def _limit(run: Run) -> Budget | None:
@@ -129,7 +150,7 @@ def held_in(found: Sequence[Holder], *, shared: Iterable[Sequence[str]], copied:
         InputError: a name fits no client or several, or the budgets of clients that share records differ.
     """
     several = [
-        Holder(**{**vars(holder), "by_round": tuple(copies(event, copied) for event in holder.by_round)})
+        replace(holder, by_round=tuple(copies(event, copied) for event in holder.by_round))
         for holder in found
     ]
     groups = held(

@@ -12,6 +12,7 @@ from accountant.claims import Claim, claim
 from accountant.events import Event, counted
 from privkit.spend import Holder
 
+_ROUNDING = 1e-9  # relative, of an epsilon
 _MOST = 10**6  # releases that a projection looks ahead
 
 
@@ -52,7 +53,10 @@ class Statement:
     @property
     def remaining(self) -> float | None:
         """Return epsilon that is left, at least 0; ``None`` without a limit."""
-        return None if self.budget is None else max(self.budget.epsilon - self.spent, 0.0)
+        if self.budget is None:
+            return None
+        left = self.budget.epsilon - self.spent
+        return left if left > _ROUNDING * self.budget.epsilon else 0.0
 
     @property
     def exceeds(self) -> int | None:
@@ -66,8 +70,8 @@ class Statement:
             return "no budget"
         if self.left is None:
             return "nothing released yet" if math.isfinite(self.spent) else "nothing is promised"
-        if self.spent > self.budget.epsilon * (1 + 1e-9):
-            return "the budget is exceeded"
+        if self.spent > self.budget.epsilon * (1 + _ROUNDING):
+            return "the budget is EXCEEDED"
         if self.left == 0:
             return f"round {self.exceeds} would exceed it"
         fits = f"{self.left} more rounds fit" if self.left > 1 else "1 more round fits"

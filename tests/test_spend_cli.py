@@ -5,6 +5,7 @@ import math
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from accountant.accountants import smallest
 from accountant.budget import Budget, BudgetExceededError
-from accountant.contract import Contract, DependsOn, Relation
+from accountant.contract import Contract, Counts, DependsOn, Relation
 from accountant.events import Event, Gaussian, NonPrivate, PureDP, Repeated
 from accountant.gaussian import epsilon_from_mu, mu_from_epsilon
 from privkit import Recorder, ledger
@@ -21,7 +22,7 @@ from privkit.cli import main
 from privkit.release import Prototypes, Release
 from privkit.spend import holders
 from privkit.statement import shown
-from privkit.store import Run
+from privkit.store import Run, RunInfo
 
 DELTA = 1e-5
 LOUD, QUIET = Gaussian(noise_multiplier=8.0), Gaussian(noise_multiplier=16.0)
@@ -93,7 +94,7 @@ def test_the_projection_names_the_round_that_would_exceed(tmp_path: Path, shell:
     (exact,) = shell.clients("--run", run, "--epsilon", epsilon_from_mu(mu=math.sqrt(2.5) / 8, delta=DELTA))
     assert exact["projection"] == "round 3 would exceed it"
     (over,) = shell.clients("--run", run, "--epsilon", 0.01)
-    assert (over["projection"], over["remaining"]) == ("the budget is exceeded", 0)
+    assert (over["projection"], over["remaining"]) == ("the budget is EXCEEDED", 0)
 
 
 def test_the_budget_is_the_runs_own_else_its_promise(tmp_path: Path, shell: Shell) -> None:
@@ -127,7 +128,7 @@ def test_a_run_that_stopped_says_so_and_its_ledger_proves_it(tmp_path: Path, she
             recorder.reserve(client=0, event=LOUD)
     _, out, _ = shell("--run", tmp_path / "mine")
     assert "mine stopped before round 5 of 9: client 0 has spent epsilon 0.9" in out
-    assert "the ledger proves it" in out
+    assert "the ledger's releases prove it" in out
     assert "round 5 would exceed it; Gaussian filter (upper bound)" in out
     (found,) = shell.clients("--run", tmp_path / "mine")
     assert found["stopped"].startswith("mine stopped before round 5 of 9")
@@ -329,7 +330,82 @@ def test_clients_that_spent_the_same_are_one_column_and_bars_grow(tmp_path: Path
     assert bars == sorted(bars)
     assert bars[-1] == 24
     wanted = smallest(Repeated(event=LOUD, count=30), delta=DELTA).epsilon
-    assert f"client 0, client 1: spent {wanted:.4g}; no budget; exact (exact)" in out
+    assert f"client 0, client 1: spent ({wanted:.4g}); no budget; exact (exact)" in out
+
+
+DECLARED = Contract(
+    clip_norm=1.0,
+    encoder=DependsOn.PUBLIC,
+    assignment=DependsOn.PUBLIC,
+    counts=Counts.PUBLIC,
+    hyperparameters=DependsOn.PUBLIC,
+    fresh_noise=True,
+)
+
+
+def seeded(path: Path, seed: int, *, cell: str = "noisy", contract: Contract = DECLARED) -> Path:
+    """Write a run as training does: two clients, one round."""
+    info = RunInfo(cell=cell, seed=seed, rounds=1, clients=("a", "b"), num_classes=1, dim=2)
+    event = Gaussian(noise_multiplier=8.0, contract=contract)
+    sent = Prototypes(vectors=np.ones((1, 2)), labels=np.array([0]))
+    run = Run.create(path, info)
+    run.commit(0, [Release(round=0, client=m, payload=sent, event=event) for m in range(2)])
+    return path
+
+
+def test_seeds_that_spent_the_same_are_one_block_under_their_cell(tmp_path: Path, shell: Shell) -> None:
+    for seed in (0, 1, 2):
+        seeded(tmp_path / "study" / "x" / f"seed-{seed}", seed)
+    _, out, _ = shell("--run", tmp_path / "study")
+    assert out.count("noisy, seeds 0-2: epsilon after 1 rounds") == 1
+    assert out.count("a, b: spent") == 1
+    (tmp_path / "study" / "x" / "seed-1").rename(tmp_path / "seed-1")
+    assert "noisy, seeds 0, 2: epsilon" in shell("--run", tmp_path / "study")[1]
+    assert "noisy, seed 1: epsilon" in " ".join(shell("--run", tmp_path / "seed-1")[1].split())
+
+
+def test_many_cells_are_a_line_each(tmp_path: Path, shell: Shell) -> None:
+    for cell in "vwxyz":
+        for seed in (0, 1):
+            seeded(tmp_path / cell / f"seed-{seed}", seed, cell=cell)
+    _, out, _ = shell("--run", tmp_path)
+    lines = out.splitlines()
+    assert [line.partition(": spent")[0] for line in lines[:5]] == [
+        f"{cell}, seeds 0-1: a, b" for cell in "vwxyz"
+    ]
+    assert lines[5:] == [
+        "Give --run one of them for its curve.",
+        "Counted from ledgers alone; privkit audit holds the messages against them.",
+    ]
+
+
+def test_an_epsilon_that_is_no_promise_stands_in_brackets(tmp_path: Path, shell: Shell) -> None:
+    broken = replace(DECLARED, counts=Counts.PRIVATE, encoder=DependsOn.PRIVATE_STATE)
+    epsilon = epsilon_from_mu(mu=1 / 8, delta=DELTA)
+    _, out, _ = shell("--run", seeded(tmp_path / "broken", 0, contract=broken))
+    assert f"spent ({epsilon:.4g})" in out
+    assert f"│ ({epsilon:.4g}) │" in out
+    assert "no promise: A1, A3 are broken, see privkit audit" in out
+    _, out, _ = shell("--run", seeded(tmp_path / "kept", 0))
+    assert f"spent {epsilon:.4g};" in out
+    assert "see privkit audit" not in out
+
+
+def test_what_rounding_leaves_is_nothing(tmp_path: Path, shell: Shell) -> None:
+    run = record(tmp_path / "mine", (LOUD,))
+    (found,) = shell.clients("--run", run)
+    spent = found["spent"]
+    for left, shown_left in ((1e-13, 0.0), (1e-3, 1e-3)):
+        (found,) = shell.clients("--run", run, "--epsilon", spent + left)
+        assert found["remaining"] == pytest.approx(shown_left)
+
+
+def test_a_filter_without_a_budget_is_refused(tmp_path: Path, shell: Shell) -> None:
+    run = record(tmp_path / "mine", (LOUD,))
+    for words in (("--run", run), ("--sigma", 8)):
+        code, out, err = shell(*words, "--adaptive")
+        assert (code, out) == (2, "")
+        assert "--adaptive is about a budget, and there is none at this delta; give --epsilon" in err
 
 
 def test_rounds_shown_hold_the_first_and_the_last() -> None:
