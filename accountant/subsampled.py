@@ -142,8 +142,8 @@ def sigma_from_epsilon(
         relation: which data sets are neighbours.
 
     Returns:
-        Noise standard deviation / clip norm, for which the function ``epsilon`` returns at most ``epsilon``; about
-        1e-5 (relative) above the smallest such.
+        Noise standard deviation / clip norm, for which the function ``epsilon`` returns at most ``epsilon``; a
+        few 1e-5 (relative) above the smallest such.
 
     Raises:
         ValueError: a parameter is outside its range, or no noise is needed at all.
@@ -159,12 +159,20 @@ def sigma_from_epsilon(
         return enough
     _refuse_rare(sampling_rate, steps, delta)
 
+    # where distributions may have no answer, or a worse one
+    near_the_end = (
+        delta < subsampled_pld.smallest_delta(steps=steps) or epsilon > subsampled_pld.LARGEST_EPSILON / 2
+    )
+
     def excess(sigma: float, coarser: int) -> float:
         setting = {"noise_multiplier": sigma, "sampling_rate": sampling_rate, "steps": steps}
-        if delta < subsampled_pld.smallest_delta(steps=steps) or epsilon > subsampled_pld.LARGEST_EPSILON:
-            return subsampled_rdp.epsilon(**setting, delta=delta, relation=relation) - epsilon
-        composed = subsampled_pld.distributions(**setting, relation=relation, coarser=coarser)
-        return max(each.epsilon(delta) for each in composed) - epsilon
+        found = math.inf
+        if delta >= subsampled_pld.SMALLEST_DELTA:
+            composed = subsampled_pld.distributions(**setting, relation=relation, coarser=coarser)
+            found = max(each.epsilon(delta) for each in composed)
+        if near_the_end or math.isinf(found):
+            found = min(found, subsampled_rdp.epsilon(**setting, delta=delta, relation=relation))
+        return found - epsilon
 
     return smallest_noise(
         lambda sigma: excess(sigma, 1),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant import gaussian, subsampled, subsampled_pld
+from accountant import gaussian, subsampled
 from accountant.bound import Bound
 from accountant.contract import Relation
 from accountant.tradeoff import GaussianCurve
@@ -103,8 +103,20 @@ def test_the_noise_keeps_its_budget_and_hardly_less_does(
     setting = {"sampling_rate": rate, "steps": steps, "delta": delta, "relation": relation}
     sigma = subsampled.sigma_from_epsilon(epsilon=epsilon, **setting)
     assert subsampled.epsilon(noise_multiplier=sigma, **setting).epsilon <= epsilon
-    if epsilon < subsampled_pld.LARGEST_EPSILON:  # above, only the Renyi curve is inverted
-        assert subsampled.epsilon(noise_multiplier=sigma * (1 - 3e-5), **setting).epsilon > epsilon
+    assert subsampled.epsilon(noise_multiplier=sigma * (1 - 3e-5), **setting).epsilon > epsilon
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rate", "steps"),
+    [(800.0, 1e-5, 0.1, 100), (701.0, 1e-5, 0.9, 3), (2.0, 1e-12, 0.02, 1000), (2.0, 1.5e-12, 0.02, 300)],
+)
+def test_the_noise_is_the_smallest_where_distributions_near_their_end(
+    epsilon: float, delta: float, rate: float, steps: int
+) -> None:
+    setting = {"delta": delta, "sampling_rate": rate, "steps": steps}
+    sigma = subsampled.sigma_from_epsilon(epsilon=epsilon, **setting)
+    assert subsampled.epsilon(noise_multiplier=sigma, **setting).epsilon <= epsilon
+    assert subsampled.epsilon(noise_multiplier=sigma * (1 - 1e-4), **setting).epsilon > epsilon
 
 
 def test_the_noise_of_dp_accounting_is_reached() -> None:
