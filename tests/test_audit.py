@@ -360,7 +360,8 @@ def test_a_recorder_run_is_audited_the_same_way(tmp_path: Path, shell: Shell) ->
     assert code == 0
     assert found["verdict"] == "OK"
     assert found["cells"][0]["epsilon"] > 0
-    assert "no records to ask about" in found["attacks"][1]["reason"]
+    reason = found["attacks"][1]["reason"]
+    assert "no records to ask about; name some with recorder.ask(...)" in reason
 
 
 def test_a_recorder_run_with_half_its_noise_is_a_violation(tmp_path: Path, shell: Shell) -> None:

@@ -59,7 +59,10 @@ def questions(view: ServerView, candidates: Records) -> Iterator[Question]:
         NotApplicableError: the attacker owns no records, or none of a candidate's class.
     """
     if view.reference is None:
-        raise NotApplicableError("the attacker owns no reference records; set split.reference above 0")
+        raise NotApplicableError(
+            "the attacker owns no reference records; set split.reference above 0, or give a recorded run some with "
+            "recorder.ask(..., reference=...)"
+        )
     channel, populations = Channel(view), {}
     for client, label, rows in by_client_and_class(candidates):
         release = channel.averaged(client=client, label=label)

@@ -149,10 +149,24 @@ def _from(progress: Progress, start: int, total: int) -> Progress:
     return shifted
 
 
+_UNASKED = {
+    "records": "the run has no records to ask about; name some with recorder.ask(...), or split in a configuration",
+    "canaries": "the run has no canaries to ask about; set canaries.count above 0, or give Recorder canaries=...",
+}
+
+
 def _attack(work: _Work, attacks: Sequence[Attack], progress: Progress) -> list[str]:
     """Run every attack on a cell; return a sentence for each that broke."""
     answers = taken.truths(work.cell, work.views)
-    work.residuals = _grouped([taken.residuals(v, t) for v, t in zip(work.views, answers, strict=True)])
+    left = [taken.residuals(view, truth) for view, truth in zip(work.views, answers, strict=True)]
+    work.residuals = _grouped(left)
+    counts = [
+        part
+        for view, run in zip(work.views, left, strict=True)
+        for part in taken.of_counts(view, run).values()
+    ]
+    if counts:
+        work.residuals["noise of the counts"] = np.concatenate(counts)
     work.p_values |= {name: scale_p_value(found) for name, found in work.residuals.items()}
     work.repeated = [found for view in work.views if (found := taken.repeated(view))]
     failed = []
@@ -162,7 +176,7 @@ def _attack(work: _Work, attacks: Sequence[Attack], progress: Progress) -> list[
             failed += _invert(work, attack, answers, progress)
             continue
         if any(view.questions[attack.asks_about] is None for view in work.views):
-            work.found.append(_nothing(attack, f"the run has no {attack.asks_about} to ask about"))
+            work.found.append(_nothing(attack, _UNASKED[attack.asks_about]))
             continue
         try:
             work.found.append(_one_attack(work, attack, answers))

@@ -36,7 +36,7 @@ class Public(AbstractPartition):
     ) -> Bool[np.ndarray, " d"]:
         if public is None:
             raise InputError(
-                "partition public scores public records, and there are none; set split.reference above 0, or use "
-                "partition history."
+                "partition public scores public records, and there are none; set split.reference above 0, give a "
+                "recorded run some with recorder.ask(..., reference=...), or use partition history."
             )
         return largest(discriminability(public, stabiliser=self.stabiliser), size)
