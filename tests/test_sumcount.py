@@ -1,5 +1,6 @@
 """Sums and counts: the true sensitivity, the noise on every class, and what faults in them give away."""
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -342,9 +343,30 @@ def test_an_audit_of_sums_and_counts_lists_no_broken_assumption(tmp_path):
 def test_half_the_noise_on_sums_is_a_violation(tmp_path):
     honest = SumCount(epsilon=8.0, clip_norm=RADIUS).mechanism(rounds=3)
     recorded(tmp_path / "run", Halved(honest))
-    cell = audit(tmp_path / "run").cells[0]
+    found = audit(tmp_path / "run")
+    assert found.cells[0].verdict is Verdict.VIOLATION
+    by_canaries = [p for test, p in found.adjusted_p.items() if "/antipodal/" in test and p is not None]
+    assert min(by_canaries) < found.significance
+
+
+@dataclass(frozen=True)
+class QuietCounts(OnlyPresent):
+    """Half of the noise that the event claims on counts, all of it on sums."""
+
+    def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
+        sent = self.claimed.privatize(embeddings, noise, known)
+        assert isinstance(sent.payload, SumsAndCounts)
+        totals = (sent.payload.totals + sent.hidden.counts) / 2
+        return sent._replace(payload=replace(sent.payload, totals=totals))
+
+
+def test_half_the_noise_on_counts_is_a_violation_of_its_own(tmp_path):
+    honest = SumCount(epsilon=8.0, clip_norm=RADIUS).mechanism(rounds=3)
+    recorded(tmp_path / "run", QuietCounts(honest))
+    (cell,) = audit(tmp_path / "run").cells
     assert cell.verdict is Verdict.VIOLATION
-    assert any("antipodal" in reason for reason in cell.reasons)
+    (reason, *_) = cell.reasons
+    assert re.match(r"the noise of the counts is 0\.[45]\d\d of what was claimed", reason)
 
 
 @dataclass(frozen=True)

@@ -227,6 +227,22 @@ def residuals(view: RunView, truth: Truth) -> dict[tuple[int, int], np.ndarray]:
     return found
 
 
+def of_counts(
+    view: RunView, found: Mapping[tuple[int, int], np.ndarray]
+) -> dict[tuple[int, int], np.ndarray]:
+    """Return the residuals of noisy counts alone: they are few beside those of sums, and would go under in them.
+
+    Args:
+        view: of a run.
+        found: its :func:`residuals`, counts last.
+    """
+    return {
+        place: found[place][-len(release.payload.totals) :]
+        for release in view.transcript.releases
+        if isinstance(release.payload, SumsAndCounts) and (place := (release.round, release.client)) in found
+    }
+
+
 @singledispatch
 def _standardised(payload: Payload, release: Release, hidden: Hidden, groups: Groups) -> np.ndarray:
     """Return (released - clean) / claimed standard deviation of every noisy number of a release."""
