@@ -55,16 +55,18 @@ def relations(findings: Findings) -> Table:
     return Table(
         columns=(
             Column(key="cell", title="cell"),
-            *(Column(key=name, title=name, right=True) for name in names),
+            *(Column(key=name, title=name, right=True, sort=f"epsilon, {name}") for name in names),
         ),
         rows=[
             {
                 "cell": cell.name,
                 **{e.relation: _under(cell, e) for e in _elsewhere(cell)},
+                **{f"epsilon, {e.relation}": e.epsilon for e in _elsewhere(cell)},
             }
             for cell in findings.cells
             if _elsewhere(cell)
         ],
+        extra=tuple(f"epsilon, {name}" for name in names),
     )
 
 

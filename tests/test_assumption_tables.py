@@ -47,6 +47,15 @@ def test_a_report_lists_prices_and_relations() -> None:
     assert {"broken", "relations"} <= set(audit_files.tables(whole))
 
 
+def test_an_epsilon_in_brackets_is_sorted_and_exported_as_a_number() -> None:
+    same = Elsewhere(relation="replace one record, same label", epsilon=0.125)
+    table = assumption_tables.relations(found(broken=(broken(779.2),), elsewhere=(same,)))
+    assert table.records()[0][same.relation] == "(0.125)"
+    assert table.records()[0][f"epsilon, {same.relation}"] == 0.125
+    assert "(0.125),0.125" in table.csv()
+    assert table.columns[1].sort == f"epsilon, {same.relation}"
+
+
 def test_what_promises_nothing_is_written_down_too() -> None:
     nothing = Elsewhere(relation="replace one record, same label", epsilon=math.inf)
     whole = found(broken=(broken(math.inf),), elsewhere=(nothing,))
