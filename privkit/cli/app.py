@@ -16,6 +16,7 @@ from privkit.cli import (
     train,
     verify_claim,
 )
+from privkit.cli.plain_help import PlainCommand
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,17 +25,17 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich would take longer to import than everything else together
     help="What a federated release promises, what can be taken from it, and what it cost.",
 )
-app.command("train")(train.train)
-app.command("audit")(audit.audit)
-app.command("report")(report.report)
-app.command("table")(table.table)
-app.command("cite")(cite.cite)
+app.command("train", cls=PlainCommand)(train.train)
+app.command("audit", cls=PlainCommand)(audit.audit)
+app.command("report", cls=PlainCommand)(report.report)
+app.command("table", cls=PlainCommand)(table.table)
+app.command("cite", cls=PlainCommand)(cite.cite)
 app.add_typer(calibrate.app, name="calibrate")
-app.command("spend")(spend.spend)
-app.command("verify-claim")(verify_claim.verify_claim)
-app.command("explain")(explain.explain)
-app.command("selfcheck")(selfcheck.selfcheck)
-app.command("doctor")(doctor.doctor)
+app.command("spend", cls=PlainCommand)(spend.spend)
+app.command("verify-claim", cls=PlainCommand)(verify_claim.verify_claim)
+app.command("explain", cls=PlainCommand)(explain.explain)
+app.command("selfcheck", cls=PlainCommand)(selfcheck.selfcheck)
+app.command("doctor", cls=PlainCommand)(doctor.doctor)
 
 
 def _version(wanted: bool | None) -> None:

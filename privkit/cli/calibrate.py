@@ -6,18 +6,19 @@ import typer
 
 from accountant.rounded import rounded_up
 from privkit.cli import calibrate_dpsgd, calibrate_target, calibrate_vpp
+from privkit.cli.plain_help import PlainCommand
 
 if TYPE_CHECKING:
     from accountant.comparison import Calibration
     from accountant.target import EpsilonDelta
 
 app = typer.Typer(no_args_is_help=True, help="How much noise a budget needs over T rounds.")
-app.command("vpp")(calibrate_vpp.vpp)
-app.command("dpsgd")(calibrate_dpsgd.dpsgd)
+app.command("vpp", cls=PlainCommand)(calibrate_vpp.vpp)
+app.command("dpsgd", cls=PlainCommand)(calibrate_dpsgd.dpsgd)
 
 
-@app.command("gaussian")
-@app.command("igpp")
+@app.command("gaussian", cls=PlainCommand)
+@app.command("igpp", cls=PlainCommand)
 def gaussian(
     epsilon: float | None = typer.Option(None, "--epsilon", help="Target: privacy loss, in nats, above 0."),
     delta: float = typer.Option(1e-5, "--delta", help="Probability of failure, in (0, 1)."),
@@ -37,7 +38,7 @@ def gaussian(
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
     with_pld: bool = typer.Option(False, "--pld", help="Ask dp-accounting's PLD too; takes seconds."),
 ) -> None:
-    """Gaussian noise: sigma is its standard deviation / l2 sensitivity (2R/n for IGPP's class means)."""
+    """Gaussian noise. sigma is its standard deviation / l2 sensitivity (2R/n for IGPP's class means)."""
     from accountant import check
     from accountant.target import EpsilonDelta
     from privkit.errors import InputError

@@ -35,7 +35,7 @@ def vpp(
         None, "--overlap", help="With --optimise: share of the true set that is wanted, above rho."
     ),
 ) -> None:
-    """VPP: sigma_ref is the noise multiplier of the isotropic release that costs as much as its two groups."""
+    """VPP's noise. sigma_ref is that of the isotropic release that costs as much as its two groups."""
     from accountant import check, selection
     from accountant.comparison import refuse_huge
     from accountant.groupwise import Allocation

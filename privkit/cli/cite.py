@@ -10,7 +10,7 @@ def cite(
         None, help="Runs, or folders of runs; without any, all plug-ins."
     ),
 ) -> None:
-    """Print BibTeX of privkit itself, and of every method, defense, data set, encoder and attack in runs."""
+    """Print BibTeX of all that runs were made with. Privkit itself, methods, defenses, data, encoders, attacks."""
     from privkit import cite
     from privkit.cli.table import expanded
 

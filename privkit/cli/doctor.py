@@ -4,7 +4,7 @@ import typer
 
 
 def doctor() -> None:
-    """Check names, versions and devices; exit 2 if something would give wrong results."""
+    """Check names, versions and devices. Exit 2 if something would give wrong results."""
     from importlib.metadata import PackageNotFoundError, version
 
     from privkit.clash import owners, replaced

@@ -24,7 +24,7 @@ def explain(
     seed: int = typer.Option(0, "--seed", min=0, help="Of the noise; the same seed gives the same numbers."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of text."),
 ) -> None:
-    """Show why a claim of (epsilon, delta) fails: two neighbouring data sets, the exact truth, and a simulation."""
+    """Show the smallest data sets for which a claim fails. With the exact truth, and a simulation that must agree."""
     if name is None or as_list:
         _list(name, as_json)
         return

@@ -9,7 +9,7 @@ def report(
     run: Path = typer.Option(..., "--run", help="An audited run, or an audited folder of runs."),
     out: Path | None = typer.Option(None, "--out", help="Write the page here, and nothing else."),
 ) -> None:
-    """Render the page and every table of an audit again, where its findings are; nothing is computed anew."""
+    """Draw an audit's page and tables again. They come from its findings; nothing is computed anew."""
     from reports import audit_files, findings_file
 
     folder = findings_file.folder_of(run)

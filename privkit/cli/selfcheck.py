@@ -17,7 +17,7 @@ def selfcheck(
         False, "--verbose", help="Print a line per case and per answer of a library."
     ),
 ) -> None:
-    """Run reference cases; exit 1 unless every one was run and passed. Other libraries decide nothing."""
+    """Hold this installation against reference values. Exit 1 unless every case was run and passed."""
     from accountant.selfcheck import peer_table
     from accountant.selfcheck.outcome import Status, tally
     from privkit.selfcheck import report, run

@@ -38,7 +38,7 @@ def spend(
         False, "--json", help="Print JSON with up to 1,000 rounds instead of a table."
     ),
 ) -> None:
-    """Show what each client has spent after each round, what remains, and which round would exceed the budget.
+    """Show what each client has spent, and what remains. After each round; also which one would exceed the budget.
 
     It reads ledgers and judges nothing: it ends with code 0 even where a budget is exceeded.
     """

@@ -27,7 +27,7 @@ def table(
     runs: list[Path] = typer.Argument(..., help="Audited folders; a pattern such as 'runs/*' is expanded."),
     as_format: Format = typer.Option(Format.MD, "--format", help="Markdown, CSV, LaTeX (booktabs) or JSON."),
 ) -> None:
-    """Print one table over several audits, one row per run, cell and attack (or per run and cell)."""
+    """Print one table over several audits. One row per run, cell and attack (or per run and cell)."""
     from reports import findings_file, paper_tables
 
     audits = [(run.as_posix(), findings_file.of_run(run)) for run in expanded(runs)]
