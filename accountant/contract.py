@@ -63,7 +63,7 @@ class Contract:
         counts: whether the record counts that scale the noise are public.
         hyperparameters: what clip norm, noise and rounds were chosen from.
         fresh_noise: whether every release draws independent noise.
-        class_counts: records behind each released vector, in order, where these are public: what a broken
+        class_counts: records behind each released vector of real classes, where these are public: what a broken
             assumption costs depends on them. Empty when not declared.
 
     A field left at ``None`` is undeclared, and a claim that needs it is then not covered.

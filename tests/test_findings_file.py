@@ -59,7 +59,7 @@ def test_the_file_is_json_without_bare_infinities(tmp_path: Path) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 2
+    assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 3
 
 
 def changed(**changes: Any) -> Findings:
@@ -114,11 +114,11 @@ def test_a_report_is_written_where_the_findings_are(tmp_path: Path, below: str) 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('{"schema": 99, "findings": {}}', "has schema 99; this version reads 2"),
+        ('{"schema": 99, "findings": {}}', "has schema 99; this version reads 3"),
         ("[]", "has schema None"),
-        ('{"schema": 2', "not valid JSON"),
-        ('{"schema": 2}', "does not hold an audit's findings"),
-        ('{"schema": 2, "findings": {"cells": []}}', r"does not hold an audit's findings \(verdict\)"),
+        ('{"schema": 3', "not valid JSON"),
+        ('{"schema": 3}', "does not hold an audit's findings"),
+        ('{"schema": 3, "findings": {"cells": []}}', r"does not hold an audit's findings \(verdict\)"),
     ],
 )
 def test_another_file_is_refused_in_one_sentence(tmp_path: Path, text: str, complaint: str) -> None:
