@@ -48,6 +48,7 @@ def test_the_text_says_what_is_claimed_what_is_true_and_what_a_run_shows(id: str
         assert f"breaks {assumption}: {named(assumption).statement}" in lines
     assert f"claimed: {example.claim}" in lines
     assert f"true: {example.truth}" in lines
+    assert f"way out: {example.way_out}" in lines
     assert any(line.startswith("D  class ") for line in lines)
     assert any(line.startswith("D' class ") for line in lines)
     assert f"{example.draws:,} runs on each data set, seed 0" in out
@@ -57,9 +58,17 @@ def test_the_text_says_what_is_claimed_what_is_true_and_what_a_run_shows(id: str
 
 def test_kmeans_in_full() -> None:
     lines = shell("E5").stdout.splitlines()
-    assert lines[4:6] == [
+    assert (
+        lines[4]
+        == "way out: assign records to centroids that are public, or that earlier private outputs give"
+    )
+    assert lines[5:7] == [
         "D  class a: 9 x (-1), 11 x (0), 10 x (1)",
         "D' class a: 10 x (-1), 11 x (0), 9 x (1)",
+    ]
+    assert lines[7:9] == [
+        "D  k = 2 clusters: 20 records with centre -0.45, 10 records with centre 1",
+        "D' k = 2 clusters: 10 records with centre -1, 20 records with centre 0.45",
     ]
     row = next(line for line in lines if line.startswith(" mu factor"))
     assert row.split()[:4] == ["mu", "factor", "1", "6.1492"]
@@ -87,6 +96,8 @@ def test_the_table_lists_all_thirteen(words: tuple[str, ...]) -> None:
     assert firsts == [[example.id, (*example.breaks, "none")[0]] for example in counterexamples.every()]
     assert "1.3515" in next(line for line in out.splitlines() if line.startswith(" E2 "))
     assert max(map(len, out.splitlines())) <= 80
+    assert max(len(example.short) for example in counterexamples.every()) <= 30
+    assert len(out.splitlines()) <= 32
 
 
 def test_the_table_as_json_holds_every_fact() -> None:
@@ -114,6 +125,8 @@ def test_an_assumption_lists_what_breaks_it(assumption: str) -> None:
         (("A11",), "Did you mean A1?"),
         (("E1", "--samples", "0"), "samples=0 must be a whole number of at least 1."),
         (("E1", "--samples", "99"), "samples=99 is too few for an interval; give at least 100."),
+        (("A1", "--samples", "500"), "--samples 500 has nothing to run; name a counterexample, such as E3."),
+        (("--samples", "-5"), "--samples -5 has nothing to run; name a counterexample, such as E3."),
         (("E1", "--list"), "--list shows all counterexamples and E1 asks for one; leave one of them out."),
     ],
 )

@@ -66,12 +66,20 @@ class Counterexample(ABC):
     Attributes:
         epsilon: that is claimed, in nats, > 0.
         delta: that is claimed, in [0, 1); 0 for a claim of pure epsilon.
+        title: what goes wrong.
+        short: the same in at most 30 characters, for a table.
+        claim: what is claimed.
+        truth: what is true instead.
+        breaks: ids of assumptions.
+        way_out: what to do instead.
     """
 
     title: ClassVar[str]
+    short: ClassVar[str]
     claim: ClassVar[str]
     truth: ClassVar[str]
     breaks: ClassVar[tuple[str, ...]]
+    way_out: ClassVar[str]
     draws: ClassVar[int] = 400_000
 
     epsilon: float = 1.0
@@ -108,6 +116,10 @@ class Counterexample(ABC):
     @abstractmethod
     def facts(self) -> tuple[Fact, ...]:
         """Return what is true, the most telling number first."""
+
+    def details(self) -> tuple[str, ...]:
+        """Return what the mechanism makes of D and of D' before any noise, in words; nothing where the data say it."""
+        return ()
 
     @abstractmethod
     def _simulate(self, samples: int, rng: np.random.Generator) -> tuple[Estimate, ...]: ...

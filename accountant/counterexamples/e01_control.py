@@ -18,9 +18,11 @@ class Control(GaussianCounterexample):
     """
 
     title = "control: one record of a class mean, same label"
+    short = "control: one record moves"
     claim = "a class mean moves by at most 2R/n"
     truth = "it does, and one record from +R to -R moves it by just that: the claim holds with equality"
     breaks = ()
+    way_out = "none is needed"
 
     n: int = 10
 

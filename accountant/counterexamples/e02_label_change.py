@@ -41,9 +41,11 @@ class LabelChange(GaussianCounterexample):
     """
 
     title = "one record changes its label"
+    short = "one record changes its label"
     claim = "replacing one record moves one class mean by at most 2R/n"
     truth = "it leaves one class and joins another, so two means move; noise is held at the counts of D"
     breaks = ("A2",)
+    way_out = "claim 'replace one record, same label', or release noisy sums and counts (defense sumcount)"
 
     n_a: int = 10
     n_b: int = 10

@@ -65,9 +65,11 @@ class NoiseScale(Counterexample):
     """
 
     title = "the noise scale sigma 2R/n follows a private count"
+    short = "noise scale follows n"
     claim = "the noise hides one record, whichever it is"
     truth = "its size reads n off; sigma and R cancel, and the leak grows with dim * rounds / n^2"
     breaks = ("A3",)
+    way_out = "release noisy sums and counts at a fixed noise (defense sumcount), or make the counts public"
     draws = 20_000
 
     n: int = 10

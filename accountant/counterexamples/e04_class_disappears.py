@@ -19,9 +19,11 @@ class ClassDisappears(Counterexample):
     """
 
     title = "a class loses its last record"
+    short = "a class loses its last record"
     claim = "the noise hides one record, whichever it is"
     truth = "which classes are released shows it: class a has a prototype of D, and none of D'"
     breaks = ("A3",)
+    way_out = "release noisy sums and counts of every class, present or not (defense sumcount)"
     draws = 20_000
 
     n_b: int = 10

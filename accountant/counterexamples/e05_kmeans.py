@@ -10,6 +10,8 @@ from accountant import check
 from accountant.counterexamples._base import Records
 from accountant.counterexamples._gaussian import GaussianCounterexample, Release, shift_over_noise
 
+_CLUSTERS = 2
+
 
 def optimal_means(
     points_n: Float[np.ndarray, " n"], *, clusters: int
@@ -59,7 +61,7 @@ def kmeans_releases(
     points_n: Float[np.ndarray, " n"],
     changed_n: Float[np.ndarray, " n"],
     *,
-    clusters: int = 2,
+    clusters: int = _CLUSTERS,
     clip_norm: float = 1.0,
     sigma: float = 1.0,
 ) -> tuple[Release, Release]:
@@ -75,7 +77,7 @@ def kmeans_factor(
     points_n: Float[np.ndarray, " n"],
     changed_m: Float[np.ndarray, " m"],
     *,
-    clusters: int = 2,
+    clusters: int = _CLUSTERS,
     clip_norm: float = 1.0,
 ) -> float:
     """Return true mu / claimed mu of optimal k-means centres whose sensitivity is claimed to be ``2R / n_k``.
@@ -110,6 +112,12 @@ def example_points(*, m: int) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray
     return values.repeat([m - 1, m + 1, m]), values.repeat([m, m + 1, m - 1])
 
 
+def _in_words(points_n: Float[np.ndarray, " n"]) -> str:
+    centres_k, sizes_k = optimal_means(points_n, clusters=_CLUSTERS)
+    pairs = zip(centres_k.tolist(), sizes_k.tolist(), strict=True)
+    return ", ".join(f"{size} records with centre {centre:.4g}" for centre, size in pairs)
+
+
 @dataclass(frozen=True, kw_only=True)
 class KMeans(GaussianCounterexample):
     """Three heaps of points and two centres: one record decides which heap the middle one goes with.
@@ -119,9 +127,11 @@ class KMeans(GaussianCounterexample):
     """
 
     title = "prototypes are centres of k-means on private records"
+    short = "k-means on private records"
     claim = "the centre of a cluster of n_k records moves by at most 2R/n_k"
     truth = "one record moves m + 1 others to another cluster; noise is held at the sizes of D"
     breaks = ("A5",)
+    way_out = "assign records to centroids that are public, or that earlier private outputs give"
 
     m: int = 10
 
@@ -132,6 +142,10 @@ class KMeans(GaussianCounterexample):
     def data(self) -> tuple[Records, Records]:
         before, after = example_points(m=self.m)
         return {"a": before[:, None]}, {"a": after[:, None]}
+
+    def details(self) -> tuple[str, ...]:
+        before, after = (_in_words(points) for points in example_points(m=self.m))
+        return (f"D  k = {_CLUSTERS} clusters: {before}", f"D' k = {_CLUSTERS} clusters: {after}")
 
     def releases(self) -> tuple[Release, Release]:
         before, after = example_points(m=self.m)

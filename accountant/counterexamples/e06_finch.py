@@ -53,9 +53,11 @@ class Finch(Counterexample):
     """Five records of a class on the unit circle, one of which moves by 24 degrees and joins two clusters."""
 
     title = "prototypes are FINCH clusters of private records"
+    short = "FINCH on private records"
     claim = "the mean of a cluster of n_k records moves by at most 2R/n_k"
     truth = "the number of prototypes changes from 2 to 1, which no noise on them hides"
     breaks = ("A5",)
+    way_out = "fix the clusters by public centroids, so that a record decides for itself only"
     draws = 20_000
 
     def data(self) -> tuple[Records, Records]:

@@ -74,11 +74,15 @@ class Encoder(GaussianCounterexample):
     """
 
     title = "the encoder was trained on the private records"
+    short = "encoder trained on the data"
     claim = "replacing one record moves its own class mean by at most 2R/n, and no other"
     truth = (
         "it moves every class mean, by up to 2R; earlier outputs may steer the encoder, private state may not"
     )
     breaks = ("A1",)
+    way_out = (
+        "freeze the encoder, or train it with differential privacy and count that (privkit calibrate dpsgd)"
+    )
 
     n_c: int = 50
 

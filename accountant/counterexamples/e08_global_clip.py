@@ -39,11 +39,13 @@ class GlobalClip(GaussianCounterexample):
     """
 
     title = "VPP's noise with one clip norm for all coordinates"
+    short = "VPP with one clip norm"
     claim = "1/sigma_A^2 + 1/sigma_B^2 = 1/sigma_ref^2, so the groups together cost what sigma_ref does"
     truth = (
         "that holds for records clipped group by group; a record clipped to R may spend all of it in group A"
     )
     breaks = ("A4",)
+    way_out = "clip group by group, or to one ellipsoid (defense vpp with clip: group or ellipsoid)"
 
     dim: int = 10
     k: int = 1

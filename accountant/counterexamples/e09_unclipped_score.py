@@ -65,9 +65,13 @@ class UnclippedScore(Counterexample):
     """
 
     title = "VPP's selection score is not clipped to [0, H]"
+    short = "VPP's score is not clipped"
     claim = "a score moves by at most H, so Laplace noise of scale 2kH/epsilon makes the top-k epsilon-DP"
     truth = "it moves by 1e8; the selected coordinate gives the record away (with the clip, H is right)"
     breaks = ("A4",)
+    way_out = (
+        "clip every score to [0, H] (defense vpp), or choose the coordinates at random or from public records"
+    )
     draws = 20_000
 
     epsilon: float = 0.1

@@ -20,9 +20,11 @@ class Formula(GaussianCounterexample):
     """
 
     title = "sigma by the formula c1 sqrt(T ln(1/delta)) / epsilon"
+    short = "the published formula"
     claim = "that noise, with c1 = 1, gives (epsilon, delta) over T rounds"
     truth = "no constant makes it a calibration: c1 = 1 is too small from epsilon = 0.5 on, sqrt(2) from 8 on"
     breaks = ("A8",)
+    way_out = "calibrate exactly (privkit calibrate gaussian)"
     draws = 100_000
 
     epsilon: float = 8.0

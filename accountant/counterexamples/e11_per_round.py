@@ -41,11 +41,13 @@ class PerRound(Counterexample):
     """
 
     title = "the selection's epsilon is spent in every round"
+    short = "epsilon_1 in every round"
     claim = "Laplace noise of scale 2kH/epsilon_1 makes the selections of a run epsilon_1-DP"
     truth = (
         "it does so for one round; T rounds cost T epsilon_1 (this pair, k = 1 of d = 2, shows half of it)"
     )
     breaks = ("A7",)
+    way_out = "divide epsilon_1 by the rounds, select once, or account jointly (privkit calibrate vpp)"
     draws = 50_000
 
     epsilon: float = 0.1

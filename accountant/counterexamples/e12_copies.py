@@ -39,9 +39,11 @@ class Copies(GaussianCounterexample):
     """
 
     title = "one person has several records"
+    short = "a person with many records"
     claim = "a person is hidden as well as a record is"
     truth = "m records in one release cost m mu; one in each of m silos, with fresh noise, sqrt(m) mu"
     breaks = ("A2", "A7")
+    way_out = "give a person one record in one silo, or claim for m records at m times mu"
     draws = 200_000
 
     m: int = 3

@@ -76,9 +76,11 @@ class AddRemove(Counterexample):
     """
 
     title = "2R/n is used under adding or removing a record"
+    short = "2R/n under add or remove"
     claim = "a class mean with noise sigma 2R/n is private when a record is added or removed"
     truth = "it moves by 2R over the larger n, but noise that follows n leaks, and none has no mean; sums move by R"
     breaks = ("A2", "A3")
+    way_out = "release noisy sums and counts (defense sumcount)"
 
     n: int = 10
 

@@ -38,7 +38,10 @@ def gaussian(
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
     with_pld: bool = typer.Option(False, "--pld", help="Ask dp-accounting's PLD too; takes seconds."),
 ) -> None:
-    """Gaussian noise. sigma is its standard deviation / l2 sensitivity (2R/n for IGPP's class means)."""
+    """Gaussian noise, by every method in use.
+
+    The noise multiplier sigma is its standard deviation / l2 sensitivity (2R/n for IGPP's class means).
+    """
     from accountant import check
     from accountant.target import EpsilonDelta
     from privkit.errors import InputError

@@ -14,7 +14,10 @@ def dpsgd(
     rounds: int = typer.Option(1, "--rounds", "--steps", help="Steps, at least 1."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of text."),
 ) -> None:
-    """Noise of DP-SGD. sigma is its standard deviation / the clip norm of one record's gradient."""
+    """Noise of DP-SGD.
+
+    The noise multiplier sigma is its standard deviation / the clip norm of one record's gradient.
+    """
     from accountant import subsampled
     from accountant.comparison import refuse_huge
     from accountant.contract import Relation

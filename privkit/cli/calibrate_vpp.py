@@ -35,7 +35,10 @@ def vpp(
         None, "--overlap", help="With --optimise: share of the true set that is wanted, above rho."
     ),
 ) -> None:
-    """VPP's noise. sigma_ref is that of the isotropic release that costs as much as its two groups."""
+    """Noise of VPP's two groups.
+
+    The noise multiplier sigma_ref is that of the isotropic release that costs as much as both.
+    """
     from accountant import check, selection
     from accountant.comparison import refuse_huge
     from accountant.groupwise import Allocation

@@ -25,6 +25,11 @@ def explain(
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of text."),
 ) -> None:
     """Show the smallest data sets for which a claim fails. With the exact truth, and a simulation that must agree."""
+    an_example = name is not None and name[:1].upper() == "E"
+    if samples is not None and (as_list or not an_example):
+        from privkit.errors import InputError
+
+        raise InputError(f"--samples {samples} has nothing to run; name a counterexample, such as E3.")
     if name is None or as_list:
         _list(name, as_json)
         return
@@ -64,6 +69,7 @@ def _outline(example: "Counterexample") -> dict[str, Any]:
         "breaks": list(example.breaks),
         "claim": example.claim,
         "truth": example.truth,
+        "way_out": example.way_out,
         "facts": [_plain(fact) for fact in example.facts()],
     }
 
@@ -111,6 +117,7 @@ def _document(
     return _outline(example) | {
         "breaks": [{"id": id, "statement": named(id).statement} for id in example.breaks],
         "numbers": asdict(example),
+        "details": list(example.details()),
         "D": before,
         "D_prime": after,
         "samples": samples,
@@ -135,7 +142,7 @@ def _show_outlines(examples: "Iterable[Counterexample]") -> None:
         fact = example.facts()[0]
         breaks = ", ".join(example.breaks) or "none"
         table.add_row(
-            example.id, breaks, example.title, fact.name, _number(fact.claimed), _number(fact.value)
+            example.id, breaks, example.short, fact.name, _number(fact.claimed), _number(fact.value)
         )
     _print(table)
 
@@ -151,9 +158,12 @@ def _show(example: "Counterexample", estimates: "dict[str, Estimate]", samples: 
         typer.echo(line)
     typer.echo(f"claimed: {example.claim}")
     typer.echo(f"true: {example.truth}")
+    typer.echo(f"way out: {example.way_out}")
     for heading, classes in (("D", before), ("D'", after)):
         for label, records in classes.items():
             typer.echo(f"{heading:2} class {label}: {records}")
+    for line in example.details():
+        typer.echo(line)
     _print(_facts_table(example, estimates))
     typer.echo(
         f"{samples:,} runs on each data set, seed {seed}; numbers of the example: {_settings(example)}"
