@@ -61,8 +61,8 @@ def losses(pure: Mapping[float, int], *, rarest: float = _RAREST) -> Losses:
 def _refuse_many(outcomes: float, pure: Mapping[float, int]) -> None:
     if outcomes > _ATOMS:
         raise TooManyAtomsError(
-            f"the {len(pure)} distinct pure epsilons make more than {_ATOMS:,} outcomes; "
-            "round them up to fewer distinct values."
+            f"{len(pure)} distinct pure epsilons, run {sum(pure.values()):,} times in all, make more than {_ATOMS:,} "
+            "outcomes; round them up to fewer distinct values, or run them less often."
         )
 
 
