@@ -8,3 +8,7 @@ class Bound(StrEnum):
 
     EXACT = "exact"
     UPPER = "upper bound"
+
+    def of(self, method: str) -> str:
+        """Return how a number was computed, in words: "exact", or "upper bound, joint"."""
+        return self.value if self is Bound.EXACT else f"{self.value}, {method}"

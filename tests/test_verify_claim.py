@@ -263,7 +263,7 @@ def test_a_false_formula_is_said_to_be_false() -> None:
         "claimed: epsilon 8, delta 1e-05 over 1 round",
         "noise: sigma 0.424133, c1 sqrt(T ln(1/delta)) / epsilon with c1 = 1",
         "true: epsilon 12.2671 at delta 1e-05; delta 0.006205 at epsilon 8 "
-        "(replace one record, same label; exact, exact)",
+        "(replace one record, same label; exact)",
         "FALSE: 29.3 % of the noise is missing, sigma 0.60023 is needed",
         "smallest c1 that is right here: 1.4152",
         "replace one record, any label: epsilon 19.14 at fixed counts, which it changes",

@@ -38,7 +38,5 @@ def dpsgd(
         return
     plural = "step" if rounds == 1 else "steps"
     typer.echo(f"sigma {rounded_up(sigma)} for {rounds:,} {plural} on samples of rate {sampling_rate:g}")
-    typer.echo(
-        f"epsilon {spent.epsilon:.6g} at delta {delta:g}, {relation}, by {spent.method} ({spent.bound.value})"
-    )
+    typer.echo(f"epsilon {spent.epsilon:.6g} at delta {delta:g}, {relation}, {spent.bound.of(spent.method)}")
     typer.echo(f"sigma {rounded_up(unsampled)} if the samples were not secret")

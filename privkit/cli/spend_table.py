@@ -151,7 +151,7 @@ def _summary(one: "Statement") -> str:
     parts = [
         spent,
         one.projection if promised is None else f"nothing is promised: {promised}",
-        f"{one.method} ({one.bound.value}), {one.claim.relation.value}, {one.claim.unit}",
+        f"{one.bound.of(one.method)}; {one.claim.relation.value}, {one.claim.unit}",
     ]
     broken = _broken(one)
     if broken:

@@ -28,7 +28,7 @@ def train(
         paths = run(study, out, device=device, progress=progress)
     for stopped in filter(None, map(_stopped, paths)):
         typer.echo(stopped)
-    typer.echo(f"{len(paths)} runs in {out}. Next: privkit audit --run {out}")
+    typer.echo(f"{len(paths)} run{'s' * (len(paths) > 1)} in {out}. Next: privkit audit --run {out}")
 
 
 def _stopped(path: Path) -> str:

@@ -19,7 +19,7 @@ def lines(found: "Verification") -> Iterator[str]:
     claim = found.claim
     yield (
         f"true: {_epsilon(found)} at delta {found.delta:g}; delta {found.true_delta:.4g} at epsilon {found.epsilon:g} "
-        f"({claim.relation.value}; {claim.method}, {claim.bound.value})"
+        f"({claim.relation.value}; {claim.bound.of(claim.method)})"
     )
     yield f"{_verdict(found)}: {_noise(found)}"
     if found.least_c1 is not None:
