@@ -224,7 +224,9 @@ def test_numpy_indices_become_plain_ones() -> None:
 
 def test_a_release_of_something_else_is_refused() -> None:
     head, event = Head(weights=np.ones((1, 1))), Gaussian(noise_multiplier=1.0)
-    with pytest.raises(InputError, match="payload is ndarray; give one of Prototypes, SumsAndCounts, Head, Update"):
+    with pytest.raises(
+        InputError, match="payload is ndarray; give one of Prototypes, SumsAndCounts, Head, Update"
+    ):
         unchecked_release(round=0, client=0, payload=np.ones(2), event=event)
     with pytest.raises(InputError, match=r"event is float; give one of accountant\.events"):
         unchecked_release(round=0, client=0, payload=head, event=1.0)
