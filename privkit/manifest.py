@@ -88,6 +88,16 @@ class Manifest:
     anchor: ledger.Anchor = field(default_factory=ledger.Anchor)
     files: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def complete(self) -> bool:
+        """Return whether every planned round is committed, or the run ended before."""
+        return self.ended or self.rounds >= self.info.rounds
+
+    @property
+    def budget(self) -> Budget | None:
+        """Return what each client may spend at most, if that is kept."""
+        return None if self.info.budget is None else Budget.from_dict(self.info.budget)
+
     def write(self, path: Path) -> None:
         """Replace a run.json."""
         progress = {"rounds": self.rounds, "ledger": self.anchor.to_dict()}

@@ -15,7 +15,6 @@ leaves either the round before or the round itself; what lies beyond the anchor 
 A run whose budget is spent ends with one more line, which says why; then it is complete.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from accountant import events
 from accountant.budget import Budget
-from privkit import ledger, lock, tensors
+from privkit import answers, ledger, lock, sealed, tensors, uploads, verified
 from privkit.errors import InputError
 from privkit.manifest import Manifest
 from privkit.manifest import RunInfo as RunInfo
-from privkit.release import PAYLOADS, Release
+from privkit.release import Release
 from privkit.stop import Stop
 from privkit.transcript import Records, Transcript
 from privkit.truth import Hidden, Truth
@@ -92,7 +90,7 @@ class Run:
     @property
     def complete(self) -> bool:
         """Return whether every planned round is committed, or the run ended before."""
-        return self.ended or self.completed >= self.info.rounds
+        return self._manifest.complete
 
     @property
     def ended(self) -> bool:
@@ -107,7 +105,7 @@ class Run:
     @property
     def budget(self) -> Budget | None:
         """Return what each client may spend at most, if that is kept."""
-        return None if self.info.budget is None else Budget.from_dict(self.info.budget)
+        return self._manifest.budget
 
     # ------------------------------------------------------------------ writing
 
@@ -117,18 +115,11 @@ class Run:
         """Write what attacks are asked about and what the attacker owns; none of it says who is a member."""
         for name, value in (("records", records), ("reference", reference), ("canaries", canaries)):
             if value is not None and len(value):
-                self._write_bound(f"candidates/{name}.safetensors", vars(value))
+                self._manifest = sealed.write(self.path, self._manifest, _candidates(name), vars(value))
 
     def write_answers(self, *, members: np.ndarray = _EMPTY, canary_signs: np.ndarray = _EMPTY) -> None:
         """Write who is a member, and how the canaries were planted."""
-        named = {"members": members.astype(np.uint8), "canary_signs": canary_signs.astype(np.uint8)}
-        self._write_bound("truth/answers.safetensors", named)
-
-    def _write_bound(self, name: str, named: dict[str, np.ndarray]) -> None:
-        """Write a file that belongs to this run and no other; the next commit notes its digest in run.json."""
-        tensors.write(self.path / name, named)
-        files = {**self._manifest.files, name: _sha256(self.path / name)}
-        self._manifest = replace(self._manifest, files=files)
+        self._manifest = answers.write(self.path, self._manifest, members=members, canary_signs=canary_signs)
 
     def close(self) -> None:
         """Let other processes write to the folder; what was committed is there."""
@@ -137,16 +128,6 @@ class Run:
     def bind(self) -> None:
         """Note in run.json which questions and answers belong to this run, without waiting for a commit."""
         self._manifest.write(self.path / "run.json")
-
-    def _read_bound(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
-        """Return the arrays of a file that belongs to this run; another run's, or a changed one, is refused."""
-        named = tensors.read(self.path / name, *wanted)
-        if self._manifest.files.get(name) != _sha256(self.path / name):
-            raise InputError(
-                f"{self.path / name} is not the file that this run wrote: it was changed, or is another run's; "
-                "restore it or train again."
-            )
-        return named
 
     def commit(
         self,
@@ -163,24 +144,13 @@ class Run:
         """
         ordered = sorted(releases, key=lambda release: release.client)
         self._refuse_misplaced(round, ordered)
-        entries = [_entry(release) for release in ordered]
+        entries = [uploads.to_entry(release) for release in ordered]
         if round < self.completed:
             self._refuse_other_bytes(round, entries)
             return
-        named = {
-            f"{r.client:06d}/{r.payload.kind}/{name}": array
-            for r in ordered
-            for name, array in r.payload.tensors().items()
-        }
-        tensors.write(self._upload(round), named)
+        uploads.write(self.path, round, ordered)
         if hidden:
-            by_client = {
-                f"{m:06d}/{name}": array
-                for m, h in hidden.items()
-                for name, array in h._asdict().items()
-                if array is not None
-            }
-            tensors.write(self._hidden(round), by_client, durable=False)
+            answers.write_hidden(self.path, round, hidden)
         if state is not None:
             tensors.write(self._state(round + 1), dict(state), durable=False)
             self._forget_states(before=round)
@@ -241,9 +211,7 @@ class Run:
 
     def entries(self) -> list[dict[str, Any]]:
         """Return the ledger's entry of each release, after checking the whole chain."""
-        entries = [entry for entry in self._lines() if "stop" not in entry]
-        self._refuse_foreign(entries)
-        return entries
+        return verified.entries(self.path, self._manifest)
 
     @property
     def stopped(self) -> Stop | None:
@@ -253,58 +221,11 @@ class Run:
             InputError: the ledger was changed or cut, or its releases, the run's budget or its rounds contradict what
                 its last line says.
         """
-        if not self.ended:
-            return None
-        try:
-            why = Stop.from_entry(self._lines()[-1])
-        except (IndexError, KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{self.path}: run.json says that the run ended, and the ledger's last line does not say why "
-                f"({error}); restore it or train again."
-            ) from None
-        wrong = why.refuted_by(
-            budget=self.budget,
-            clients=len(self.info.clients),
-            rounds=self.completed,
-            released=[(e["round"], e["client"], events.from_dict(e["event"])) for e in self.entries()],
-        )
-        if wrong:
-            raise InputError(
-                f"{self.path}: the ledger's last line says that the budget was spent, but {wrong}; one of the two was "
-                "changed."
-            )
-        return why
-
-    def _lines(self) -> list[dict[str, Any]]:
-        path = self.path / "ledger.jsonl"
-        if self.complete and path.exists() and path.stat().st_size > self.anchor.bytes:
-            raise InputError(f"{path} holds more than run.json anchors; one of the two was changed.")
-        lines = ledger.read(path, self.anchor) if self.anchor.lines else []
-        for number, line in enumerate(lines, start=1):
-            if "stop" in line and not (self.ended and number == len(lines)):
-                what = "other lines follow" if number < len(lines) else "run.json says that it goes on"
-                raise InputError(
-                    f"{path}: line {number} ends the run, but {what}; one of the two was changed."
-                )
-        return lines
-
-    def _refuse_foreign(self, entries: Sequence[dict[str, Any]]) -> None:
-        """Raise if a release is of no client or round of this run, or there twice."""
-        path, seen = self.path / "ledger.jsonl", set()
-        for entry in entries:
-            round, client = ledger.place(path, entry)
-            if round >= self.completed or client >= len(self.info.clients) or (round, client) in seen:
-                raise InputError(
-                    f"{path} holds a release of client {client} in round {round} that has no place among one "
-                    f"release of {len(self.info.clients)} clients in {self.completed} rounds; it was changed."
-                )
-            seen.add((round, client))
+        return verified.stop(self.path, self._manifest)
 
     def transcript(self) -> Transcript:
         """Return everything that was released, after checking ledger and uploads against each other."""
-        entries = self.entries()
-        uploads = {t: tensors.read(self._upload(t)) for t in range(self.completed)}
-        return Transcript.of(_release(self.path, entry, uploads[entry["round"]]) for entry in entries)
+        return Transcript.of(uploads.read(self.path, self.entries(), rounds=self.completed))
 
     def state(self, round: int) -> dict[str, np.ndarray]:
         """Return what training saved after this many rounds."""
@@ -312,52 +233,15 @@ class Run:
 
     def records(self, name: str) -> Records | None:
         """Return ``records``, ``reference`` or ``canaries``, or ``None`` if the run has none."""
-        file = f"candidates/{name}.safetensors"
+        file = _candidates(name)
         if not (self.path / file).exists() and file not in self._manifest.files:
             return None
-        named = self._read_bound(file, "vectors", "labels", "clients")
+        named = sealed.read(self.path, self._manifest, file, "vectors", "labels", "clients")
         return Records(vectors=named["vectors"], labels=named["labels"], clients=named["clients"])
 
     def truth(self) -> Truth:
         """Return the answers; without them an attack has scores, but nothing to be judged by."""
-        path = self.path / "truth" / "answers.safetensors"
-        if not path.exists():
-            raise InputError(
-                f"{path} is missing: attacks cannot be judged without it; restore truth/ or train again."
-            )
-        named = self._read_bound("truth/answers.safetensors", "members", "canary_signs")
-        for name, answers in named.items():
-            if answers.dtype != np.uint8 or answers.ndim != 1 or (answers > 1).any():
-                raise InputError(f"{path}: {name} must be a row of 0 and 1; it was damaged or edited.")
-        hidden = {
-            (round, client): found
-            for round in range(self.completed)
-            for client, found in self._hidden_of(round).items()
-        }
-        return Truth(
-            members=named["members"].astype(bool),
-            canary_signs=named["canary_signs"].astype(bool),
-            hidden=hidden,
-        )
-
-    def _hidden_of(self, round: int) -> dict[int, Hidden]:
-        """Return what each client did not send in one round, as far as it was kept."""
-        if not self._hidden(round).exists():
-            return {}
-        named = tensors.read(self._hidden(round))
-        clients = {name.partition("/")[0] for name in named}
-        optional = {f"{m}/{field}": None for m in clients for field in Hidden._field_defaults}
-        named = {**optional, **named}
-        try:
-            return {int(m): Hidden(*(named[f"{m}/{field}"] for field in Hidden._fields)) for m in clients}
-        except KeyError as error:
-            raise InputError(f"{self._hidden(round)} lacks {error}; restore it or train again.") from None
-
-    def _upload(self, round: int) -> Path:
-        return self.path / "uploads" / f"round-{round:06d}.safetensors"
-
-    def _hidden(self, round: int) -> Path:
-        return self.path / "truth" / f"round-{round:06d}.safetensors"
+        return answers.read(self.path, self._manifest)
 
     def _state(self, round: int) -> Path:
         return self.path / "state" / f"round-{round:06d}.safetensors"
@@ -389,35 +273,5 @@ def _refuse_other_files(path: Path) -> None:
         raise InputError(f"{path} holds other files and no run.json; choose another folder.")
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _entry(release: Release) -> dict[str, Any]:
-    return {
-        "round": release.round,
-        "client": release.client,
-        "payload": {"kind": release.payload.kind, "sha256": release.payload.digest()},
-        "event": events.to_dict(release.event),
-    }
-
-
-def _release(path: Path, entry: dict[str, Any], upload: Mapping[str, np.ndarray]) -> Release:
-    """Return one release, its payload checked against the digest in the ledger."""
-    prefix = f"{entry['client']:06d}/{entry['payload']['kind']}/"
-    named = {key.removeprefix(prefix): a for key, a in upload.items() if key.startswith(prefix)}
-    where = f"{path}: the upload of client {entry['client']} in round {entry['round']}"
-    if not named:
-        raise InputError(f"{where} is missing; restore uploads/ or train again.")
-    try:
-        payload = PAYLOADS[entry["payload"]["kind"]].from_tensors(named)
-    except (KeyError, ValueError):
-        payload = None
-    if payload is None or payload.digest() != entry["payload"]["sha256"]:
-        raise InputError(f"{where} does not match its ledger line; it was damaged or changed.")
-    return Release(
-        round=entry["round"],
-        client=entry["client"],
-        payload=payload,
-        event=events.from_dict(entry["event"]),
-    )
+def _candidates(name: str) -> str:
+    return f"candidates/{name}.safetensors"
