@@ -23,25 +23,22 @@ under audit cannot know.
 import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
-from numbers import Real
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from accountant import check
-from accountant.budget import Budget, BudgetExceededError
+from accountant.budget import Budget
 from accountant.contract import DependsOn
 from accountant.events import Event
-from privkit import canary
-from privkit.allowance import Allowance
+from privkit import canary, fits, terms
 from privkit.defenses._base import Known, Mechanism
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
+from privkit.inbox import Inbox
 from privkit.noise import SecureNoise
-from privkit.release import ByClass, Head, Payload, Release, frozen, frozen_whole
-from privkit.stop import Stop
+from privkit.release import ByClass, Payload, Release
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records
 from privkit.truth import Hidden
@@ -86,11 +83,7 @@ class Recorder:
         clients, rounds = whole("clients", clients, least=1), whole("rounds", rounds, least=1)
         num_classes, dim = whole("num_classes", num_classes, least=1), whole("dim", dim, least=1)
         canaries = whole("canaries", canaries, least=0)
-        if promise is not None:
-            promise = _pair("promise", promise)
-            check.positive(epsilon=promise[0])
-            check.open_unit(delta=promise[1])
-        limit = _limit(budget)
+        promised, limit = terms.promise(promise), terms.limit(budget)
         path = Path(path)
         if (path / "run.json").exists():
             raise InputError(f"{path} already holds a run; record into a new folder.")
@@ -103,17 +96,15 @@ class Recorder:
             clients=tuple(f"client {m}" for m in range(clients)),
             num_classes=num_classes,
             dim=dim,
-            promise=promise and {"epsilon": promise[0], "delta": promise[1]},
+            promise=promised,
             budget=limit and limit.to_dict(),
             config=dict(config or {}),
             versions={name: version(name) for name in ("privkit-audit", "numpy")},
         )
         self.run = Run.create(path, info)
-        self._pending: dict[int, tuple[Release, Hidden | None]] = {}
+        self._inbox = Inbox(self.run)
         self._known: dict[int, Known] = {}
-        self._allowance = Allowance(limit)
-        self._stops: dict[int, Stop] = {}
-        self._asked = self._closed = False
+        self._asked = False
         self._write(members=np.zeros(0, dtype=bool))
 
     def ask(
@@ -142,13 +133,13 @@ class Recorder:
         """
         if self._asked:
             raise InputError(f"{self.run.path}: ask was called before; put all records into one call.")
-        records = self._records(vectors, labels, clients)
+        records = fits.records(self.run.info, vectors, labels, clients)
         member = np.asarray(members)
         if member.shape != (len(records),) or member.dtype != bool:
             raise InputError(
                 f"members has shape {member.shape} and type {member.dtype}; give one truth value per record."
             )
-        owned = None if reference is None else self._records(*reference)
+        owned = None if reference is None else fits.records(self.run.info, *reference)
         self._write(members=member, records=records, reference=owned)
         self._asked = True
 
@@ -161,7 +152,7 @@ class Recorder:
         Raises:
             InputError: shapes, labels or the client do not fit the run.
         """
-        real = self._records(vectors, labels, np.full(len(labels), client))
+        real = fits.records(self.run.info, vectors, labels, np.full(len(labels), client))
         z, y = real.vectors.astype(np.float64), real.labels.copy()
         if self._canaries is None or self._signs is None:
             return z, y
@@ -180,18 +171,7 @@ class Recorder:
             ValueError: the release is stated for other neighbours than the client's earlier ones, or the budget has
                 no meaning for it.
         """
-        if not 0 <= client < len(self.run.info.clients):
-            raise InputError(
-                f"client={client}: clients are numbered from 0 to {len(self.run.info.clients) - 1}."
-            )
-        following = self.run.completed + (client in self._pending)
-        why = self._allowance.exceeded(round=following, client=client, event=event)
-        if why is None:
-            return
-        if following < self.run.info.rounds:
-            self._stops.setdefault(client, why)
-        who, spent = self.run.info.clients[client], self._allowance.spent(client)
-        raise BudgetExceededError(why.budget.refusal(who, spent=spent, following=event))
+        self._inbox.reserve(client, event)
 
     def record(self, *, round: int, client: int, payload: Payload, event: Event) -> None:
         """Record one message; a round is committed when all of its clients have sent theirs.
@@ -204,34 +184,9 @@ class Recorder:
 
     def _record(self, release: Release, hidden: Hidden | None) -> None:
         """Record one message, with what was computed on the way to it where that is known."""
-        round, client = release.round, release.client
-        if self._closed and not self.run.complete:
-            raise InputError(f"{self.run.path}: the recorder was left; record a new run into another folder.")
-        if self.run.ended:
-            raise InputError(f"{self.run.path}: the budget is spent and the run has ended; record a new run.")
-        if self.run.complete:
-            raise InputError(
-                f"all {self.run.info.rounds} rounds are recorded; create the Recorder with more of them."
-            )
-        if round != self.run.completed:
-            raise InputError(
-                f"round={round}: round {self.run.completed} is open; record the rounds in order."
-            )
-        if not 0 <= client < len(self.run.info.clients) or client in self._pending:
-            raise InputError(
-                f"client={client} in round {round}: give each of the {len(self.run.info.clients)} clients once."
-            )
-        self._refuse_misfit(release.payload)
-        self.reserve(client=client, event=release.event)
-        self._pending[client] = release, hidden
-        if len(self._pending) == len(self.run.info.clients):
-            try:
-                self._commit()
-            except Exception:
-                del self._pending[client]
-                raise
-        self._allowance.add(client, release.event)
-        self._stops.pop(client, None)  # with other noise, it could be afforded after all
+        self._inbox.refuse_misplaced(release.round, release.client)
+        fits.refuse_misfit(self.run.info, release.payload, canaries=self._canaries)
+        self._inbox.add(release, hidden)
 
     def release(
         self,
@@ -262,7 +217,12 @@ class Recorder:
             BudgetExceededError: the message would exceed the budget; no noise was drawn for it.
         """
         z, y = self.plant(client, vectors, labels)
-        known = self._known.get(client, self._public(client))
+        known = self._known.get(client) or Known.at_first(
+            client=client,
+            classes=self.run.info.num_classes,
+            canaries=self._canaries,
+            owned=self.run.records("reference"),
+        )
         embeddings = Embeddings(vectors=z, labels=y, encoder=encoder)
         self.reserve(client=client, event=mechanism.event(embeddings, known))
         sent = mechanism.privatize(embeddings, SecureNoise(), known)
@@ -270,21 +230,6 @@ class Recorder:
         self._record(message, sent.hidden)
         self._known[client] = known._replace(memory=mechanism.remember(known, sent))
         return self.real(sent.payload)
-
-    def _public(self, client: int) -> Known:
-        """Return what a client's mechanism may read before its first message."""
-        classes = self.run.info.num_classes
-        labels = np.arange(classes)
-        if self._canaries is not None:
-            labels = np.union1d(labels, self._canaries.of(client).labels)
-        owned = self.run.records("reference")
-        if owned is None or not len(owned.of(client)):
-            return Known(labels=labels, classes=classes)
-        mine = owned.of(client)
-        public = Embeddings(
-            vectors=mine.vectors.astype(np.float64), labels=mine.labels, encoder=DependsOn.PUBLIC
-        )
-        return Known(labels=labels, classes=classes, public=public)
 
     def __enter__(self) -> "Recorder":
         """Return the recorder itself."""
@@ -298,36 +243,9 @@ class Recorder:
         The folder is let go, however it ends.
         """
         try:
-            self._finish(kind)
+            self._inbox.end(kind)
         finally:
-            self._closed = True
-            self.run.close()
-
-    def _finish(self, kind: type[BaseException] | None) -> None:
-        """End the run with the first client that could not go on, or refuse to end it."""
-        failed = kind is not None and not issubclass(kind, BudgetExceededError)
-        if failed or (self.run.complete and not self._pending):
-            return
-        if self._stops:
-            self._end(next(iter(self._stops.values())))
-        elif kind is None:
-            raise InputError(
-                f"{self.run.path}: {self.run.completed} of {self.run.info.rounds} rounds were recorded whole; "
-                "record every client of every round, or create the Recorder with fewer rounds."
-            )
-
-    def _end(self, why: Stop) -> None:
-        """Commit what left the clients in the open round, and end the run with the reason."""
-        if self._pending:
-            self._commit()
-        self.run.stop(why)
-
-    def _commit(self) -> None:
-        """Commit what left the clients in the open round."""
-        sent = [self._pending[m] for m in sorted(self._pending)]
-        hidden = {release.client: found for release, found in sent if found is not None}
-        self.run.commit(self.run.completed, [release for release, _ in sent], hidden=hidden)
-        self._pending = {}
+            self._inbox.close()
 
     def _write(
         self, *, members: np.ndarray, records: Records | None = None, reference: Records | None = None
@@ -336,65 +254,6 @@ class Recorder:
         signs = np.zeros(0, dtype=bool) if self._signs is None else self._signs
         self.run.write_answers(members=members, canary_signs=signs)
         self.run.bind()
-
-    def _refuse_misfit(self, payload: Payload) -> None:
-        """Raise if a payload is of another width, or of a class that neither a record nor a canary has."""
-        info = self.run.info
-        if isinstance(payload, ByClass | Head):
-            width = next(iter(payload.tensors().values())).shape[1]
-            if width != info.dim:
-                raise InputError(
-                    f"{payload.kind} of width {width}: this run was created with dim={info.dim}."
-                )
-        if isinstance(payload, ByClass):
-            self._refuse_missing_canaries(payload)
-            end = info.num_classes if self._canaries is None else self._canaries.labels.max() + 1
-            if (payload.labels >= end).any():
-                raise InputError(
-                    f"label {payload.labels.max()} was released; this run was created with "
-                    f"num_classes={info.num_classes}, numbered from 0."
-                )
-
-    def _refuse_missing_canaries(self, payload: ByClass) -> None:
-        """Raise if canaries were designed, but what was released holds no prototype of them."""
-        missing = set() if self._canaries is None else set(self._canaries.labels) - set(payload.labels)
-        if missing:
-            raise InputError(
-                f"the payload has no prototype of canary class {min(missing)}: release what plant() returned, "
-                "not what was passed to it."
-            )
-
-    def _records(self, vectors: np.ndarray, labels: np.ndarray, clients: np.ndarray) -> Records:
-        """Return some real records, if they fit the run."""
-        z = frozen("vectors", vectors, ndim=2)
-        y = frozen_whole("labels", labels, least=0)
-        m = frozen_whole("clients", clients, least=0)
-        info = self.run.info
-        if z.shape != (len(y), info.dim) or len(m) != len(y):
-            raise InputError(
-                f"vectors {z.shape}, labels {y.shape} and clients {m.shape} do not fit; "
-                f"give [N, {info.dim}], [N] and [N]."
-            )
-        for name, values, end in (("labels", y, info.num_classes), ("clients", m, len(info.clients))):
-            if (values >= end).any():
-                raise InputError(f"{name} holds {values.max()}; this run numbers them from 0 to {end - 1}.")
-        return Records(vectors=z, labels=y, clients=m)
-
-
-def _limit(budget: object) -> Budget | None:
-    """Return the budget that is kept; a pair allows noise and rounds to be chosen from earlier outputs."""
-    if budget is None or isinstance(budget, Budget):
-        return budget
-    epsilon, delta = _pair("budget", budget)
-    return Budget(epsilon=epsilon, delta=delta, adaptive=True)
-
-
-def _pair(name: str, value: object) -> tuple[float, float]:
-    """Return an (epsilon, delta); anything but two numbers is refused by name."""
-    numbers = list(value) if isinstance(value, tuple | list) else []
-    if len(numbers) != 2 or not all(isinstance(n, Real) and not isinstance(n, bool) for n in numbers):
-        raise InputError(f"{name}={value!r}; give a pair (epsilon, delta), for example (2.0, 1e-5).")
-    return float(numbers[0]), float(numbers[1])
 
 
 def _designed(clients: int, count: int, dim: int, norm: float | None, num_classes: int) -> Records | None:

@@ -13,7 +13,7 @@ import privkit
 from accountant.budget import Budget, BudgetExceededError
 from accountant.contract import Contract, DependsOn, Relation
 from accountant.events import Event, Gaussian, NonPrivate
-from privkit import Recorder, tensors
+from privkit import Recorder, tensors, terms
 from privkit.audit.cells import cells
 from privkit.audit.contradicted import contradicted
 from privkit.audit.scored import RunView
@@ -25,7 +25,6 @@ from privkit.defenses.sumcount import GaussianSums, SumCount
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import Noise, SecureNoise
-from privkit.recorder import _limit
 from privkit.release import Head, Payload, Prototypes, SumsAndCounts, Update
 from privkit.store import Run
 
@@ -641,12 +640,12 @@ def test_our_own_mechanism_leaves_its_noise_to_be_checked(tmp_path: Path) -> Non
 @pytest.mark.parametrize("value", [5.0, (1.0,), (1.0, 1e-5, 0.0), ("a", 1e-5), (True, 1e-5), "ab", {}])
 def test_a_budget_that_is_no_pair_is_refused_in_one_sentence(value: object) -> None:
     with pytest.raises(InputError, match=r"budget=.*; give a pair \(epsilon, delta\), for example") as error:
-        _limit(value)
+        terms.limit(value)
     assert "\n" not in str(error.value)
 
 
 def test_a_budget_may_be_a_list_of_two_numbers() -> None:
-    assert _limit([1, 1e-5]) == Budget(epsilon=1.0, delta=1e-5, adaptive=True)
+    assert terms.limit([1, 1e-5]) == Budget(epsilon=1.0, delta=1e-5, adaptive=True)
 
 
 @pytest.mark.parametrize("budget", [(0.0, 1e-5), (1.0, 0.0), (math.nan, 1e-5), (1.0, 1.0)])

@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int64
 
+from accountant.contract import DependsOn
 from accountant.events import Event
 from privkit.defenses._local import AsPublished, LocalRule
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.plug import Plugin
 from privkit.release import ByClass
+from privkit.transcript import Records
 from privkit.truth import Hidden
 
 
@@ -45,6 +47,29 @@ class Known(NamedTuple):
     classes: int | None = None
     public: Embeddings | None = None
     memory: Mapping[str, np.ndarray] = {}
+
+    @classmethod
+    def at_first(
+        cls, *, client: int, classes: int, canaries: Records | None, owned: Records | None
+    ) -> "Known":
+        """Return what a client's mechanism may read before its first message.
+
+        Args:
+            client: whose mechanism it is.
+            classes: number of real classes, from 0.
+            canaries: that the clients of the run plant.
+            owned: records that the attacker owns; those of the client's domain are public to it.
+        """
+        labels = np.arange(classes)
+        if canaries is not None:
+            labels = np.union1d(labels, canaries.of(client).labels)
+        mine = None if owned is None else owned.of(client)
+        if not mine:
+            return cls(labels=labels, classes=classes)
+        public = Embeddings(
+            vectors=mine.vectors.astype(np.float64), labels=mine.labels, encoder=DependsOn.PUBLIC
+        )
+        return cls(labels=labels, classes=classes, public=public)
 
     def real(self, labels_N: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
         """Return which labels are no canary's."""

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from accountant.contract import DependsOn
 from privkit import canary
 from privkit.atomic import canonical_json
 from privkit.config import RunConfig, Study
@@ -86,22 +85,12 @@ def canaries(plan: Plan, data: Encoded) -> Records | None:
 def known(plan: Plan, data: Encoded) -> list[Known]:
     """Return what each client's mechanism may read for free: all classes, and the attacker's records as public ones."""
     planted = canaries(plan, data)
-    labels = np.arange(data.num_classes)
     return [
-        Known(
-            labels=labels if planted is None else np.union1d(labels, planted.of(m).labels),
-            classes=data.num_classes,
-            public=_public(data, m, part.reference),
+        Known.at_first(
+            client=m, classes=data.num_classes, canaries=planted, owned=_records(data, m, part.reference)
         )
         for m, part in enumerate(parts(plan, data))
     ]
-
-
-def _public(data: Encoded, m: int, rows: np.ndarray) -> Embeddings | None:
-    if not len(rows):
-        return None
-    vectors = data.x[m][rows].astype(np.float64)
-    return Embeddings(vectors=vectors, labels=data.y[m][rows], encoder=DependsOn.PUBLIC)
 
 
 def refuse_impossible(plan: Plan, data: Encoded) -> None:
