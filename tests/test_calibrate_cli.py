@@ -322,6 +322,7 @@ def test_the_vpp_table_fits_eighty_columns_and_says_what_the_selection_is_worth(
     rows = vpp_calibrations(epsilon=8.0, delta=1e-5, rounds=50, split=0.1, allocation=allocation, scale=650.0)
     for row in rows:
         line = next(line for line in out.splitlines() if line.startswith(f" {row.reference.method} "))
+        assert row.reference.sigma is not None
         assert rounded_up(row.reference.sigma, digits=5) in line
         assert len(line) <= 80
         assert f"{row.reference.method}: {row.note}" in out
