@@ -2,7 +2,7 @@
 
 Importing this package loads nothing else; every name is loaded from its module when it is first used
 (PEP 562). Closed forms need the standard library only, :mod:`accountant.joint` numpy and scipy.special, and
-only :mod:`accountant.pld` and :mod:`accountant.subsampled_pld` dp-accounting.
+only :mod:`accountant.pld` and the peers of :mod:`accountant.selfcheck` dp-accounting.
 """
 
 from importlib import import_module
