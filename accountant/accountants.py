@@ -26,6 +26,7 @@ from accountant import check, gaussian, sequential
 from accountant.bound import Bound
 from accountant.cost import Cost, leaf_cost, total
 from accountant.events import Event, LaplaceTopK, Leaf, SubsampledGaussian, counted, merged
+from accountant.relations import per_clip_norm
 
 
 class CannotPriceError(ValueError):
@@ -153,7 +154,7 @@ class Pld(AbstractAccountant):
 
         try:
             found = subsampled_pld.epsilon(
-                noise_multiplier=leaf.per_clip_norm,
+                noise_multiplier=per_clip_norm(leaf),
                 sampling_rate=leaf.sampling_rate,
                 steps=steps[leaf],
                 delta=delta,

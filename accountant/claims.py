@@ -11,7 +11,7 @@ from accountant.consequences import Broken, priced
 from accountant.contract import Contract, Query, Relation
 from accountant.cost import total
 from accountant.events import Event, LaplaceTopK, Leaf, SubsampledGaussian, counted
-from accountant.relations import restated
+from accountant.relations import per_clip_norm, restated
 from accountant.tradeoff import AbstractCurve, GaussianCurve, LossyCurve, LowestCurve, NoPromise
 
 
@@ -227,7 +227,10 @@ def _envelope(event: Event) -> AbstractCurve:
         from accountant import subsampled
 
         return subsampled.curve(
-            noise_multiplier=leaf.noise_multiplier, sampling_rate=leaf.sampling_rate, steps=parts[leaf]
+            noise_multiplier=per_clip_norm(leaf),
+            sampling_rate=leaf.sampling_rate,
+            steps=parts[leaf],
+            relation=leaf.contract.relation,
         )
     from accountant.envelope_curve import EnvelopeCurve
 

@@ -92,6 +92,11 @@ def reach(query: Query, relation: Relation) -> float:
     return known[relation]
 
 
+def per_clip_norm(leaf: SubsampledGaussian) -> float:
+    """Return noise standard deviation / clip norm, which is what accountants of DP-SGD call the noise multiplier."""
+    return leaf.noise_multiplier * reach(Query.RECORD_SUM, leaf.contract.relation)
+
+
 def restated(event: Event, relation: Relation) -> Event:
     """Return the same releases, with every cost stated for another neighbouring relation.
 

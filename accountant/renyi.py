@@ -29,6 +29,7 @@ from accountant.events import (
     SubsampledGaussian,
     counted,
 )
+from accountant.relations import per_clip_norm
 
 Orders = Float[np.ndarray, " A"]
 _WIDE = 1 + np.geomspace(1e-6, 1e8, 141)
@@ -66,9 +67,8 @@ def _gumbel_top_k(leaf: GumbelTopK, orders: Orders) -> Orders:
 
 @leaf_divergence.register(SubsampledGaussian)
 def _subsampled(leaf: SubsampledGaussian, orders: Orders) -> Orders:
-    if (
-        not leaf.amplified or leaf.per_clip_norm > leaf.noise_multiplier
-    ):  # to replace: as if nothing were sampled
+    replaced = per_clip_norm(leaf) > leaf.noise_multiplier
+    if not leaf.amplified or replaced:  # to replace a record is priced as if nothing were sampled
         return orders / (2 * leaf.noise_multiplier**2)
     from accountant import subsampled_rdp
 

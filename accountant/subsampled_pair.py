@@ -17,7 +17,8 @@ from jaxtyping import Float
 from scipy.special import ndtr
 
 from accountant import check
-from accountant.contract import Relation
+from accountant.contract import Query, Relation
+from accountant.relations import reach
 
 Losses = Float[np.ndarray, " N"]
 Mixture = tuple[tuple[float, float], ...]
@@ -35,7 +36,7 @@ def check_step(*, noise_multiplier: float, sampling_rate: float) -> None:
 
 def shift(relation: Relation) -> float:
     """Return how far two neighbours' sums can lie apart, in clip norms: 1 to add or remove, 2 to replace."""
-    return 1.0 if relation in (Relation.ADD_REMOVE, Relation.ZERO_OUT) else 2.0
+    return reach(Query.RECORD_SUM, relation)
 
 
 def pairs(*, noise_multiplier: float, sampling_rate: float, relation: Relation) -> list["Pair"]:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accountant import subsampled
 from accountant.bound import Bound
-from accountant.claims import claim, neighbours, under_relations
+from accountant.claims import claim, curve, neighbours, under_relations
 from accountant.contract import Contract, Query, Relation
 from accountant.events import (
     Composed,
@@ -125,6 +126,9 @@ def test_replacing_a_record_of_a_sample_costs_more_than_adding_one_and_less_than
     assert replaced.epsilon == pytest.approx(0.460, abs=2e-3)  # by dp-accounting's dominating pair
     assert replaced.epsilon < claim(Gaussian(noise_multiplier=1.0), delta=1e-5).epsilon
     assert replaced.bound is added.bound is Bound.UPPER
+    ceiling = curve(restated(Repeated(event=step, count=20), SAME))
+    by_hand = subsampled.curve(noise_multiplier=2.0, sampling_rate=0.1, steps=20, relation=SAME)
+    assert [ceiling.tpr(fpr) for fpr in (0.01, 0.1)] == [by_hand.tpr(fpr) for fpr in (0.01, 0.1)]
 
 
 def test_a_label_change_alters_the_counts_behind_means_so_no_epsilon_holds() -> None:

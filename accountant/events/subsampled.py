@@ -2,10 +2,7 @@
 
 from dataclasses import dataclass
 
-from accountant.contract import Relation
 from accountant.events._base import Leaf, keep_positive
-
-_ONE_CLIP_NORM = (Relation.ADD_REMOVE, Relation.ZERO_OUT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +29,3 @@ class SubsampledGaussian(Leaf):
     def amplified(self) -> bool:
         """Return whether a step costs less than that of the plain Gaussian mechanism."""
         return self.sampling_rate < 1
-
-    @property
-    def per_clip_norm(self) -> float:
-        """Return noise standard deviation / clip norm, which is what accountants of DP-SGD call the multiplier."""
-        return self.noise_multiplier * (1.0 if self.contract.relation in _ONE_CLIP_NORM else 2.0)
