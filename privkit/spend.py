@@ -120,14 +120,8 @@ def _clients(name: str, run: Run) -> list[Holder]:
 
 def _stopped(name: str, run: Run) -> str:
     """Return the sentence that a run ended early, or nothing."""
-    why = run.stopped
-    if why is None:
-        return ""
-    sentence = why.sentence(
-        client=run.info.clients[why.client], completed=run.completed, planned=run.info.rounds
-    )
     cell, seed = run.info.cell, run.info.seed
-    return f"{name if seed is None else f'{cell} (seed {seed})'} {sentence}"
+    return f"{name if seed is None else f'{cell} (seed {seed})'} {run.ending}" if run.ended else ""
 
 
 def _limit(run: Run) -> Budget | None:

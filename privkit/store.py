@@ -214,6 +214,15 @@ class Run:
         return verified.entries(self.path, self._manifest)
 
     @property
+    def ending(self) -> str:
+        """Return the sentence that the run ended before its planned rounds, or nothing; the whole chain is checked."""
+        why = self.stopped
+        if why is None:
+            return ""
+        client = self.info.clients[why.client]
+        return why.sentence(client=client, completed=self.completed, planned=self.info.rounds)
+
+    @property
     def stopped(self) -> Stop | None:
         """Return why the run ended before all planned rounds, or ``None``.
 

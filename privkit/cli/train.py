@@ -36,10 +36,5 @@ def _stopped(path: Path) -> str:
     from privkit.store import Run
 
     run = Run(path)
-    why = run.stopped
-    if why is None:
-        return ""
     seed = "" if run.info.seed is None else f" (seed {run.info.seed})"
-    client = run.info.clients[why.client]
-    sentence = why.sentence(client=client, completed=run.completed, planned=run.info.rounds)
-    return f"cell {run.info.cell}{seed} {sentence}."
+    return f"cell {run.info.cell}{seed} {run.ending}." if run.ended else ""

@@ -2,18 +2,15 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from accountant.budget import BudgetExceededError
 from accountant.events import Event
 from privkit.allowance import Allowance
 from privkit.config import OnExhausted, Spending
-from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import NoNoise
 from privkit.stop import Stop
 from privkit.train.encoded import Encoded
-from privkit.train.study import Plan, known, parts
+from privkit.train.study import Plan, known, own
 
 
 def refuse_unaffordable(plan: Plan, data: Encoded) -> None:
@@ -54,18 +51,10 @@ def first_stop(plan: Plan, data: Encoded, wanted: Spending) -> Stop | None:
 def _rounds(plan: Plan, data: Encoded) -> Iterator[list[Event]]:
     """Yield the events of every round, one per client, as if no noise were drawn."""
     mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
-    free = known(plan, data)
-    own = [
-        Embeddings(
-            vectors=data.x[m][part.members].astype(np.float64),
-            labels=data.y[m][part.members],
-            encoder=plan.config.model.encoder_depends_on,
-        )
-        for m, part in enumerate(parts(plan, data))
-    ]
+    free, embeddings = known(plan, data), own(plan, data)
     for _ in range(plan.config.rounds):
-        yield [mechanism.event(mine, free[m]) for m, mine in enumerate(own)]
-        for m, mine in enumerate(own):
+        yield [mechanism.event(mine, free[m]) for m, mine in enumerate(embeddings)]
+        for m, mine in enumerate(embeddings):
             sent = mechanism.privatize(mine, NoNoise(), free[m])
             free[m] = free[m]._replace(memory=mechanism.remember(free[m], sent))
 

@@ -95,22 +95,29 @@ def known(plan: Plan, data: Encoded) -> list[Known]:
 
 def refuse_impossible(plan: Plan, data: Encoded) -> None:
     """Raise if a plan's split, canaries or releases cannot be had; nothing is written for it then."""
-    split = parts(plan, data)
+    parts(plan, data)
     canaries(plan, data)
     mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
     if not plan.config.method.uploads:
         return
     free = known(plan, data)
-    for m, part in enumerate(split):
-        own = Embeddings(
+    for m, mine in enumerate(own(plan, data)):
+        try:
+            mechanism.privatize(mine, NoNoise(), free[m])
+        except ValueError as error:
+            raise InputError(f"cell {plan.cell}, client {data.names[m]}: {error}") from None
+
+
+def own(plan: Plan, data: Encoded) -> list[Embeddings]:
+    """Return each client's records under the encoder as it is before anything is trained."""
+    return [
+        Embeddings(
             vectors=data.x[m][part.members].astype(np.float64),
             labels=data.y[m][part.members],
             encoder=plan.config.model.encoder_depends_on,
         )
-        try:
-            mechanism.privatize(own, NoNoise(), free[m])
-        except ValueError as error:
-            raise InputError(f"cell {plan.cell}, client {data.names[m]}: {error}") from None
+        for m, part in enumerate(parts(plan, data))
+    ]
 
 
 def info(plan: Plan, data: Encoded) -> RunInfo:
