@@ -1,97 +1,27 @@
 """Audit a folder of runs from end to end."""
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from accountant.claims import curve
 from accountant.contract import Relation
-from accountant.cost import total
-from accountant.events import Event, NonPrivate, leaves
-from accountant.joint import gaussian_equivalent
-from accountant.tradeoff import AbstractCurve, GaussianCurve
-from attacks._base import AbstractAttack, NotApplicableError
-from attacks.hijack.inversion import FeatureInversion
 from attacks.statistics.multiple import Holm, holm
-from attacks.statistics.residuals import scale_p_value, scale_ratio
+from attacks.statistics.residuals import scale_ratio
 from privkit import store
 from privkit.audit import curves, taken
+from privkit.audit.attacked import Progress, attack_cell
 from privkit.audit.cells import Cell, cells
 from privkit.audit.choice import Attack, every_attack
 from privkit.audit.cost import controls, cost
-from privkit.audit.inverted import invert
 from privkit.audit.kept import over_budget
 from privkit.audit.overlap import overlap
-from privkit.audit.promised import kept_filter, overspent, promised, worst_event
+from privkit.audit.promised import overspent
 from privkit.audit.scored import RunView
 from privkit.audit.spending import spending
 from privkit.audit.verdict import SIGNIFICANCE, Evidence, decide, worst
-from privkit.transcript import Transcript
+from privkit.audit.work import Work
 from reports import numbers
-from reports.findings import CellFindings, Findings, Inversion, Line, NoiseScale, Promised, Taken
-
-Progress = Callable[[str, int, int], None]
-
-
-@dataclass(eq=False)
-class _Work:
-    """One cell on its way through the audit."""
-
-    cell: Cell
-    views: list[RunView]
-    found: list[Taken] = field(default_factory=list)
-    inversions: list[Inversion] = field(default_factory=list)
-    canaries: taken.Judged | None = None
-    p_values: dict[str, float | None] = field(default_factory=dict)
-    residuals: dict[str, np.ndarray] = field(default_factory=dict)
-    repeated: list[str] = field(default_factory=list)
-    shortest: float | None = None
-
-    @cached_property
-    def transcripts(self) -> list[Transcript]:
-        """Return what each run released."""
-        return [view.transcript for view in self.views]
-
-    @cached_property
-    def event(self) -> Event | None:
-        """Return what the client that spends most released."""
-        return worst_event(self.transcripts, delta=self.cell.delta)
-
-    @cached_property
-    def promised(self) -> Promised | None:
-        """Return the claim; ``None`` when nothing was released."""
-        return None if self.event is None else promised(self.cell, self.event, self.transcripts)
-
-    @cached_property
-    def limit(self) -> AbstractCurve | None:
-        """Return what the mechanism alone allows, whatever its inputs depend on."""
-        return _ceiling(self.cell, self.event)
-
-    @property
-    def mu(self) -> float | None:
-        """Return the claimed mu of all Gaussian noise, which is what canaries test; ``None`` without any."""
-        return total(self.event).mu or None if self.limit is not None and self.event is not None else None
-
-    @property
-    def mu_of_ceiling(self) -> float | None:
-        """Return a mu whose ceiling is nowhere below the proof's: pure parts next to the noise raise it."""
-        if self.mu is None or self.event is None:
-            return None
-        kept = kept_filter(self.cell, self.event)
-        if kept is not None:
-            return kept.mu
-        pure = dict(total(self.event).pure)
-        return math.hypot(self.mu, gaussian_equivalent(pure)) if pure else self.mu
-
-    @property
-    def clip_norm(self) -> float | None:
-        """Return the largest clip norm that a contract declares."""
-        parts = () if self.event is None else leaves(self.event)
-        return max((n for leaf, _ in parts if (n := leaf.contract.clip_norm) is not None), default=None)
+from reports.findings import CellFindings, Findings, Line, NoiseScale
 
 
 def audit(
@@ -116,9 +46,9 @@ def audit(
     works = []
     steps = len(groups) * len(chosen)
     for done, cell in enumerate(groups):
-        work = _Work(cell, [RunView.of(run) for run in cell.runs])
+        work = Work(cell, [RunView.of(run) for run in cell.runs])
         if work.event is not None:
-            failed += _attack(work, chosen, _from(progress, done * len(chosen), steps))
+            failed += attack_cell(work, chosen, _from(progress, done * len(chosen), steps))
         works.append(work)
     progress("audit", steps, steps)
     family = holm(
@@ -149,119 +79,7 @@ def _from(progress: Progress, start: int, total: int) -> Progress:
     return shifted
 
 
-_UNASKED = {
-    "records": "the run has no records to ask about; name some with recorder.ask(...), or split in a configuration",
-    "canaries": "the run has no canaries to ask about; set canaries.count above 0, or give Recorder canaries=...",
-}
-
-
-def _attack(work: _Work, attacks: Sequence[Attack], progress: Progress) -> list[str]:
-    """Run every attack on a cell; return a sentence for each that broke."""
-    answers = taken.truths(work.cell, work.views)
-    left = [taken.residuals(view, truth) for view, truth in zip(work.views, answers, strict=True)]
-    work.residuals = _grouped(left)
-    counts = [
-        part
-        for view, run in zip(work.views, left, strict=True)
-        for part in taken.of_counts(view, run).values()
-    ]
-    if counts:
-        work.residuals["noise of the counts"] = np.concatenate(counts)
-    work.p_values |= {name: scale_p_value(found) for name, found in work.residuals.items()}
-    work.repeated = [found for view in work.views if (found := taken.repeated(view))]
-    failed = []
-    for done, attack in enumerate(attacks):
-        progress("audit", done, len(attacks))
-        if isinstance(attack, FeatureInversion):
-            failed += _invert(work, attack, answers, progress)
-            continue
-        if any(view.questions[attack.asks_about] is None for view in work.views):
-            work.found.append(_nothing(attack, _UNASKED[attack.asks_about]))
-            continue
-        try:
-            work.found.append(_one_attack(work, attack, answers))
-        except NotApplicableError as reason:
-            work.found.append(_nothing(attack, str(reason)))
-        except Exception as error:
-            failed.append(f"{attack.name} on {work.cell.name}: {type(error).__name__}: {error}")
-            work.found.append(_nothing(attack, f"failed: {error}"))
-    return failed
-
-
-def _invert(
-    work: _Work, attack: FeatureInversion, answers: list[taken.Truth], progress: Progress
-) -> list[str]:
-    """Run feature inversion on a cell; return a sentence if it broke."""
-    try:
-        work.inversions.append(invert(work.cell, work.views, answers, attack, progress=progress))
-    except Exception as error:
-        work.inversions.append(Inversion(attack=attack.name, tier=attack.tier, reason=f"failed: {error}"))
-        return [f"{attack.name} ({attack.tier}) on {work.cell.name}: {type(error).__name__}: {error}"]
-    return []
-
-
-def _grouped(runs: list[dict[tuple[int, int], np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return all residuals, those of each client and those of each round: a fault may be in one of them only."""
-    parts: dict[str, list[np.ndarray]] = {}
-    for run in runs:
-        for (round, client), found in run.items():
-            for name in ("noise", f"noise of client {client}", f"noise of round {round}"):
-                parts.setdefault(name, []).append(found)
-    return {name: np.concatenate(found) for name, found in parts.items()}
-
-
-def _one_attack(work: _Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:
-    judged = taken.judge(attack, work.views, answers)
-    limit = work.limit
-    covered = work.promised is not None and work.promised.claim.covered
-    is_canary = attack.asks_about == "canaries"
-    if limit is not None and (covered or is_canary):
-        for test in taken.against_ceiling(attack, judged, limit):
-            work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
-    if is_canary:
-        work.p_values |= _by_client(work, attack, judged)
-        work.canaries = judged
-        work.shortest = min(
-            float(np.linalg.norm(asked.vectors, axis=1).min())
-            for view in work.views
-            if (asked := view.questions["canaries"]) is not None
-        )
-    return taken.measure(
-        attack,
-        judged,
-        limit=limit if covered else None,
-        mu=work.mu,
-        delta=work.cell.delta,
-        rounds=work.cell.rounds,
-    )
-
-
-def _by_client(work: _Work, attack: AbstractAttack, judged: taken.Judged) -> dict[str, float | None]:
-    """Return the tests of each client's canaries against the ceiling of that client's own events."""
-    found: dict[str, float | None] = {}
-    for client in np.unique(judged.clients).tolist():
-        limit = _ceiling(work.cell, worst_event(work.transcripts, delta=work.cell.delta, client=client))
-        if limit is None:
-            continue
-        for test in taken.against_ceiling(attack, judged.of(client), limit):
-            found[f"{attack.name}/{test.statistic} of client {client}"] = test.p_value
-    return found
-
-
-def _ceiling(cell: Cell, event: Event | None) -> AbstractCurve | None:
-    """Return what a mechanism allows; ``None`` where nothing was released, or something without noise."""
-    if event is None or any(isinstance(leaf, NonPrivate) for leaf, _ in leaves(event)):
-        return None
-    kept = kept_filter(cell, event)
-    return curve(event) if kept is None else GaussianCurve(mu=kept.mu)
-
-
-def _nothing(attack: AbstractAttack, reason: str) -> Taken:
-    threat = attack.threat
-    return Taken(attack=attack.name, tier=threat.tier, who=threat.who, knows=threat.knows, reason=reason)
-
-
-def _finish(work: _Work, family: Holm, local: dict[str, float]) -> CellFindings:
+def _finish(work: Work, family: Holm, local: dict[str, float]) -> CellFindings:
     """Return a cell's findings, once every p-value of the whole audit is known."""
     name = work.cell.name
     rejected = [test.removeprefix(f"{name}/") for test in family.rejected if test.startswith(f"{name}/")]
@@ -316,7 +134,7 @@ def _planted(canaries: taken.Judged | None) -> tuple[int, int]:
     return int(canaries.members.sum()), int((~canaries.members).sum())
 
 
-def _ceiling_line(work: _Work) -> Line | None:
+def _ceiling_line(work: Work) -> Line | None:
     """Return the proof's limit, down to the smallest rate that some attack's ROC shows."""
     if work.promised is None or not work.promised.claim.covered:
         return None
@@ -324,7 +142,7 @@ def _ceiling_line(work: _Work) -> Line | None:
     return curves.ceiling_line(work.limit, least=min(shown, default=1e-3))
 
 
-def _violation(work: _Work, test: str, p: float | None) -> str:
+def _violation(work: Work, test: str, p: float | None) -> str:
     if test in work.residuals:
         ratio = scale_ratio(work.residuals[test])
         return f"the {test} is {ratio:.3f} of what was claimed (adjusted p {numbers.p_value(p)})"
@@ -332,7 +150,7 @@ def _violation(work: _Work, test: str, p: float | None) -> str:
     return f"{statistic} of {attack} is above the ceiling of the claim (adjusted p {numbers.p_value(p)})"
 
 
-def _noise(work: _Work, family: Holm) -> NoiseScale | None:
+def _noise(work: Work, family: Holm) -> NoiseScale | None:
     if "noise" not in work.residuals:
         return None
     return NoiseScale(

@@ -1,0 +1,120 @@
+"""Run every attack on a cell, and every test of its noise; what broke is told, the others go on."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from attacks._base import AbstractAttack, NotApplicableError
+from attacks.hijack.inversion import FeatureInversion
+from attacks.statistics.residuals import scale_p_value
+from privkit.audit import taken
+from privkit.audit.choice import Attack
+from privkit.audit.inverted import invert
+from privkit.audit.promised import worst_event
+from privkit.audit.work import Work, ceiling
+from reports.findings import Inversion, Taken
+
+Progress = Callable[[str, int, int], None]
+
+_UNASKED = {
+    "records": "the run has no records to ask about; name some with recorder.ask(...), or split in a configuration",
+    "canaries": "the run has no canaries to ask about; set canaries.count above 0, or give Recorder canaries=...",
+}
+
+
+def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> list[str]:
+    """Run every attack on a cell; return a sentence for each that broke."""
+    answers = taken.truths(work.cell, work.views)
+    left = [taken.residuals(view, truth) for view, truth in zip(work.views, answers, strict=True)]
+    work.residuals = _grouped(left)
+    counts = [
+        part
+        for view, run in zip(work.views, left, strict=True)
+        for part in taken.of_counts(view, run).values()
+    ]
+    if counts:
+        work.residuals["noise of the counts"] = np.concatenate(counts)
+    work.p_values |= {name: scale_p_value(found) for name, found in work.residuals.items()}
+    work.repeated = [found for view in work.views if (found := taken.repeated(view))]
+    failed = []
+    for done, attack in enumerate(attacks):
+        progress("audit", done, len(attacks))
+        if isinstance(attack, FeatureInversion):
+            failed += _invert(work, attack, answers, progress)
+            continue
+        if any(view.questions[attack.asks_about] is None for view in work.views):
+            work.found.append(_nothing(attack, _UNASKED[attack.asks_about]))
+            continue
+        try:
+            work.found.append(_one_attack(work, attack, answers))
+        except NotApplicableError as reason:
+            work.found.append(_nothing(attack, str(reason)))
+        except Exception as error:
+            failed.append(f"{attack.name} on {work.cell.name}: {type(error).__name__}: {error}")
+            work.found.append(_nothing(attack, f"failed: {error}"))
+    return failed
+
+
+def _invert(
+    work: Work, attack: FeatureInversion, answers: list[taken.Truth], progress: Progress
+) -> list[str]:
+    """Run feature inversion on a cell; return a sentence if it broke."""
+    try:
+        work.inversions.append(invert(work.cell, work.views, answers, attack, progress=progress))
+    except Exception as error:
+        work.inversions.append(Inversion(attack=attack.name, tier=attack.tier, reason=f"failed: {error}"))
+        return [f"{attack.name} ({attack.tier}) on {work.cell.name}: {type(error).__name__}: {error}"]
+    return []
+
+
+def _grouped(runs: list[dict[tuple[int, int], np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return all residuals, those of each client and those of each round: a fault may be in one of them only."""
+    parts: dict[str, list[np.ndarray]] = {}
+    for run in runs:
+        for (round, client), found in run.items():
+            for name in ("noise", f"noise of client {client}", f"noise of round {round}"):
+                parts.setdefault(name, []).append(found)
+    return {name: np.concatenate(found) for name, found in parts.items()}
+
+
+def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:
+    judged = taken.judge(attack, work.views, answers)
+    limit = work.limit
+    covered = work.promised is not None and work.promised.claim.covered
+    is_canary = attack.asks_about == "canaries"
+    if limit is not None and (covered or is_canary):
+        for test in taken.against_ceiling(attack, judged, limit):
+            work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
+    if is_canary:
+        work.p_values |= _by_client(work, attack, judged)
+        work.canaries = judged
+        work.shortest = min(
+            float(np.linalg.norm(asked.vectors, axis=1).min())
+            for view in work.views
+            if (asked := view.questions["canaries"]) is not None
+        )
+    return taken.measure(
+        attack,
+        judged,
+        limit=limit if covered else None,
+        mu=work.mu,
+        delta=work.cell.delta,
+        rounds=work.cell.rounds,
+    )
+
+
+def _by_client(work: Work, attack: AbstractAttack, judged: taken.Judged) -> dict[str, float | None]:
+    """Return the tests of each client's canaries against the ceiling of that client's own events."""
+    found: dict[str, float | None] = {}
+    for client in np.unique(judged.clients).tolist():
+        limit = ceiling(work.cell, worst_event(work.transcripts, delta=work.cell.delta, client=client))
+        if limit is None:
+            continue
+        for test in taken.against_ceiling(attack, judged.of(client), limit):
+            found[f"{attack.name}/{test.statistic} of client {client}"] = test.p_value
+    return found
+
+
+def _nothing(attack: AbstractAttack, reason: str) -> Taken:
+    threat = attack.threat
+    return Taken(attack=attack.name, tier=threat.tier, who=threat.who, knows=threat.knows, reason=reason)
