@@ -40,8 +40,8 @@ def everything() -> tuple[Domain, ...]:
 def test_default_is_four_balanced_domains_of_16_by_16(default):
     assert [domain.name for domain in default] == ["mnist", "optdigits", "pendigits", "syn"]
     for domain in default:
-        assert domain.images.shape == (2000, 16, 16)
-        assert domain.images.dtype == np.uint8
+        assert domain.records.shape == (2000, 16, 16)
+        assert domain.records.dtype == np.uint8
         assert domain.labels.dtype == np.int64
         assert np.bincount(domain.labels).tolist() == [200] * 10
 
@@ -57,43 +57,43 @@ def test_smallest_class_is_what_the_settings_promise(everything):
 
 
 def test_no_image_occurs_twice(everything):
-    images = np.concatenate([domain.images.reshape(-1, 256) for domain in everything])
+    images = np.concatenate([domain.records.reshape(-1, 256) for domain in everything])
     assert len(np.unique(images, axis=0)) == len(images) == 20612
 
 
 def test_ink_is_bright_and_ground_is_dark(default):
     for domain in default:
-        corners = domain.images[:, [0, -1], [0, -1]]
-        assert domain.images.max() > 250
-        assert corners.mean() < domain.images.mean()
+        corners = domain.records[:, [0, -1], [0, -1]]
+        assert domain.records.max() > 250
+        assert corners.mean() < domain.records.mean()
 
 
 def test_load_gives_the_same_bytes_again_and_everywhere(default):
     again = Digits().load()
     for domain, twin in zip(default, again, strict=True):
-        assert np.array_equal(domain.images, twin.images)
+        assert np.array_equal(domain.records, twin.records)
         assert np.array_equal(domain.labels, twin.labels)
-    drawn = {d.name: hashlib.sha256(d.images.tobytes()).hexdigest()[:16] for d in default}
+    drawn = {d.name: hashlib.sha256(d.records.tobytes()).hexdigest()[:16] for d in default}
     assert drawn == DRAWN
 
 
 def test_domains_keep_their_order_and_records(default):
     pen, mnist = Digits(domains=("pendigits", "mnist")).load()
-    assert np.array_equal(pen.images, default[2].images)
-    assert np.array_equal(mnist.images, default[0].images)
+    assert np.array_equal(pen.records, default[2].records)
+    assert np.array_equal(mnist.records, default[0].records)
 
 
 def test_fewer_per_class_is_a_subset_in_the_same_order(default):
     (few,) = Digits(domains=("syn",), per_class=7).load()
     assert np.bincount(few.labels).tolist() == [7] * 10
     kept = first_of_each_class(default[3].labels, 7)
-    assert np.array_equal(few.images, default[3].images[kept])
+    assert np.array_equal(few.records, default[3].records[kept])
 
 
 def test_every_record_of_scikit_learn_is_in_optdigits_with_its_label(everything):
     stored = {
         image.tobytes(): label
-        for image, label in zip(everything[1].images, everything[1].labels, strict=True)
+        for image, label in zip(everything[1].records, everything[1].labels, strict=True)
     }
     grids, labels = load_digits(return_X_y=True)
     drawn = upscale(grids.astype(np.uint8).reshape(-1, 8, 8))
@@ -169,7 +169,7 @@ def test_a_missing_file_is_refused(tmp_path, monkeypatch):
 
 def test_the_same_image_in_two_domains_is_refused(default):
     mnist, syn = default[0], default[3]
-    twin = Domain("copy", syn.images[5:6], syn.labels[5:6])
+    twin = Domain(syn.records[5:6], syn.labels[5:6], "copy")
     refuse_repeats((mnist, syn))
     with pytest.raises(InputError, match=r"copy\[0\] is the same image as syn\[5\]"):
         refuse_repeats((mnist, syn, twin))

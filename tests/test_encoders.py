@@ -32,7 +32,7 @@ def domains() -> tuple[Domain, ...]:
 
 @pytest.fixture(scope="module")
 def features(domains) -> dict[str, np.ndarray]:
-    return {domain.name: UspsCnn().encode(domain.images) for domain in domains}
+    return {domain.name: UspsCnn().encode(domain.records) for domain in domains}
 
 
 def golden_images() -> np.ndarray:
@@ -53,7 +53,7 @@ def test_normalize_gives_length_one_in_the_same_direction():
 
 def test_a_vector_does_not_depend_on_its_batch(domains, features):
     encoder = UspsCnn()
-    alone = np.concatenate([encoder.encode(domains[1].images[i : i + 1]) for i in (0, 511, 512, 1499)])
+    alone = np.concatenate([encoder.encode(domains[1].records[i : i + 1]) for i in (0, 511, 512, 1499)])
     assert alone == pytest.approx(features["optdigits"][[0, 511, 512, 1499]], abs=1e-6)
 
 
@@ -160,7 +160,7 @@ def exported(tmp_path_factory) -> Path:
 
 def test_onnx_gives_what_torch_gives(exported, domains, features):
     encoder = Onnx(path=exported, output_dim=128, public_data="USPS")
-    assert encoder.encode(domains[3].images) == pytest.approx(features["syn"], abs=1e-5)
+    assert encoder.encode(domains[3].records) == pytest.approx(features["syn"], abs=1e-5)
     assert encoder.encode(np.empty((0, 16, 16), np.uint8)).shape == (0, 128)
     assert (encoder.dim, encoder.trained_on) == (128, "USPS")
     assert encoder.fingerprint == hashlib.sha256(exported.read_bytes()).hexdigest()

@@ -29,7 +29,7 @@ def member_images(run: Run, config: RunConfig, members: Records) -> np.ndarray:
     """
     domains = config.data.load()
     for domain in domains:
-        if run.info.data.get(f"images.{domain.name}") != sha256_of(domain.images):
+        if run.info.data.get(f"images.{domain.name}") != sha256_of(domain.records):
             raise NotApplicableError(
                 f"the images of {domain.name} are not those the run was trained on; restore the data set"
             )
@@ -45,7 +45,7 @@ def member_images(run: Run, config: RunConfig, members: Records) -> np.ndarray:
     labels = np.concatenate([d.labels[r] for d, r in zip(domains, rows, strict=True)])
     if not np.array_equal(labels, members.labels):
         raise NotApplicableError("the split gives other members than truth/ names; restore truth/")
-    return np.concatenate([d.images[r] for d, r in zip(domains, rows, strict=True)])
+    return np.concatenate([d.records[r] for d, r in zip(domains, rows, strict=True)])
 
 
 def png(pixels: np.ndarray) -> str:

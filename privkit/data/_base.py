@@ -1,27 +1,42 @@
-"""What every data set gives: labelled images, one domain per client."""
+"""What every data set gives: labelled records, one domain per client."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int64, UInt8
+from jaxtyping import Int64
 
 from privkit.plug import Plugin
 
+Records = np.ndarray
+"""Images, uint8 of shape [N, height, width] (grey) or [N, height, width, 3] (colour); or sentences, str of [N]."""
+
 
 @dataclass(frozen=True, eq=False)
-class Domain:
-    """The records of one domain, in a fixed order.
+class Labelled:
+    """Records in a fixed order, and the class of each, from 0."""
+
+    records: Records
+    labels: Int64[np.ndarray, " N"]
+
+
+@dataclass(frozen=True, eq=False)
+class Domain(Labelled):
+    """The records of one domain: what one client holds.
 
     Attributes:
         name: the domain's name, as tables print it.
-        images: grey images, uint8, 0 background to 255 ink.
-        labels: class of every image, from 0.
+        records: what is encoded.
+        labels: class of each, from 0; a class may be missing.
+        test: records that the data set itself keeps for testing. Domains may share them: the same object is encoded
+            once. ``None``: test records are drawn from the domain's own.
+        things: what each record shows, where several domains show the same things; records of one thing, in whatever
+            domain, are all trained on, or all tested, or all left out. ``None``: every record is a thing of its own.
     """
 
     name: str
-    images: UInt8[np.ndarray, "N height width"]
-    labels: Int64[np.ndarray, " N"]
+    test: Labelled | None = None
+    things: Int64[np.ndarray, " N"] | None = None
 
 
 class AbstractData(Plugin):
@@ -34,4 +49,8 @@ class AbstractData(Plugin):
 
     @abstractmethod
     def load(self) -> tuple[Domain, ...]:
-        """Return the domains, always the same records in the same order."""
+        """Return the domains, always the same records in the same order.
+
+        Raises:
+            InputError: files are missing, damaged or not as expected; the message says how to get them.
+        """

@@ -116,7 +116,7 @@ def _domain(name: DomainName, per_class: int | None) -> Domain:
     if per_class is not None:
         kept = first_of_each_class(labels, per_class)
         records, labels = records[kept], labels[kept]
-    return Domain(name, source.draw(records), labels)
+    return Domain(source.draw(records), labels, name)
 
 
 def first_of_each_class(labels: Int64[np.ndarray, " N"], per_class: int) -> Int64[np.ndarray, " kept"]:
@@ -137,7 +137,7 @@ def refuse_repeats(domains: tuple[Domain, ...]) -> None:
     """
     seen: dict[bytes, str] = {}
     for domain in domains:
-        for i, image in enumerate(domain.images):
+        for i, image in enumerate(domain.records):
             here = f"{domain.name}[{i}]"
             first = seen.setdefault(image.tobytes(), here)
             if first != here:

@@ -1,7 +1,8 @@
-"""What every frozen encoder gives: one vector per image, and what it was trained on."""
+"""What every frozen encoder gives: one vector per record, and what it was trained on."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float32, UInt8
@@ -10,11 +11,33 @@ from privkit.errors import InputError
 from privkit.plug import Plugin
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch.nn import Module
 
 
+@runtime_checkable
+class Staged(Protocol):
+    """A frozen network as a row of blocks, after each of which something may be put.
+
+    Attributes:
+        widths: channels after each block.
+    """
+
+    widths: tuple[int, ...]
+
+    def adapted(self, pixels: "Tensor", after: "Callable[[int, Tensor], Tensor]") -> "Tensor":
+        """Return one vector per image, float of shape [N, dim].
+
+        Args:
+            pixels: in [0, 1], shape [N, channels, height, width]; each image independent of the rest.
+            after: called as ``after(i, h)`` with the output of block ``i``, shape [N, positions, widths[i]]; what it
+                returns, of the same shape, goes on.
+        """
+        ...
+
+
 class AbstractEncoder(Plugin):
-    """A frozen map from image to vector. It never sees private data, so its outputs can be cached."""
+    """A frozen map from record to vector. It never sees private data, so its outputs can be cached."""
 
     @property
     @abstractmethod
@@ -32,8 +55,15 @@ class AbstractEncoder(Plugin):
         """Return the sha256 of its weights, in hexadecimal."""
 
     @abstractmethod
-    def encode(self, images: UInt8[np.ndarray, "N height width"]) -> Float32[np.ndarray, "N dim"]:
-        """Return one vector per image, independent of the rest of the batch up to rounding."""
+    def encode(self, records: np.ndarray) -> Float32[np.ndarray, "N dim"]:
+        """Return one vector per record, independent of the rest of the batch up to rounding.
+
+        Args:
+            records: images or sentences, as :data:`privkit.data._base.Records` says.
+
+        Raises:
+            InputError: it does not read such records.
+        """
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -41,6 +71,14 @@ class AbstractEncoder(Plugin):
 
         Raises:
             InputError: it is a black box, or reads no images.
+        """
+        self._refuse_gradients()
+
+    def pixels(self, records: np.ndarray) -> UInt8[np.ndarray, "N channels height width"]:
+        """Return images as :meth:`module` and :meth:`staged` read them, times 255: resized, grey or in colour.
+
+        Raises:
+            InputError: it is a black box, or reads no such images.
         """
         self._refuse_gradients()
 
@@ -55,8 +93,19 @@ class AbstractEncoder(Plugin):
         """
         self._refuse_gradients()
 
+    def staged(self) -> Staged:
+        """Return the same network block by block, for adapters inside it; frozen, float32, on the CPU.
+
+        Raises:
+            InputError: it is a black box, reads no images, or has no blocks.
+        """
+        raise InputError(
+            f"encoder {self.name} does not open its blocks, so no adapter fits inside; put adapters after it "
+            "(model.inside: false), or take an encoder such as usps_cnn."
+        )
+
     def _refuse_gradients(self) -> NoReturn:
         raise InputError(
-            f"encoder {self.name} gives no gradients from image to embedding; inversion needs an encoder with "
+            f"encoder {self.name} gives no gradients from image to embedding; that needs an encoder with "
             "a torch module, such as usps_cnn"
         )

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import Float32
 
 from privkit import tensors
 from privkit.atomic import canonical_json
@@ -25,17 +25,15 @@ def sha256_of(array: np.ndarray) -> str:
     return hashlib.sha256(header + np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
-def features(
-    encoder: AbstractEncoder, images: UInt8[np.ndarray, "N height width"]
-) -> Float32[np.ndarray, "N dim"]:
-    """Return one vector per image, from the cache if these images were encoded before."""
-    content = [encoder.settings(), encoder.fingerprint, sha256_of(images)]
+def features(encoder: AbstractEncoder, records: np.ndarray) -> Float32[np.ndarray, "N dim"]:
+    """Return one vector per record, from the cache if these were encoded before."""
+    content = [encoder.settings(), encoder.fingerprint, sha256_of(records)]
     key = hashlib.sha256(canonical_json(content).encode()).hexdigest()
     path = folder() / "features" / f"{key}.safetensors"
     kept = _read(path)
     if kept is not None:
         return kept
-    vectors = encoder.encode(images)
+    vectors = encoder.encode(records)
     _write(path, vectors)
     return vectors
 

@@ -68,24 +68,42 @@ class UspsCnn(AbstractEncoder):
         net.load_state_dict(load(shipped.read(WEIGHTS, sha256=WEIGHTS_SHA256)))
         return net.eval()
 
-    def encode(self, images: UInt8[np.ndarray, "N height width"]) -> Float32[np.ndarray, "N dim"]:
+    def staged(self) -> "UspsNet":
+        """Return the network with its two convolutions as blocks, frozen.
+
+        Raises:
+            InputError: the weights file is missing or damaged.
+        """
+        return self.module().requires_grad_(False)
+
+    def pixels(self, records: np.ndarray) -> UInt8[np.ndarray, "N 1 16 16"]:
+        """Return grey images of 16 x 16 with their channel named.
+
+        Raises:
+            InputError: they are something else.
+        """
+        if records.dtype != np.uint8 or records.shape[1:] != (SIDE, SIDE):
+            raise InputError(
+                f"usps_cnn reads grey images of 16 x 16, not {' x '.join(map(str, records.shape[1:])) or 'text'}; "
+                "resize them, or take another encoder."
+            )
+        return records[:, None]
+
+    def encode(self, records: np.ndarray) -> Float32[np.ndarray, "N dim"]:
         """Return one vector of 128 numbers per image, of length 1 if ``normalize``.
 
         Args:
-            images: grey images of 16 x 16, 0 background to 255 ink; none gives an array of no rows.
+            records: grey images of 16 x 16, 0 background to 255 ink; none gives an array of no rows.
 
         Raises:
             InputError: the images are not 16 x 16, or the weights file is missing or damaged.
         """
-        if images.shape[1:] != (SIDE, SIDE):
-            height, width = images.shape[1:]
-            raise InputError(f"usps_cnn reads images of 16 x 16, not {height} x {width}; resize them.")
         import torch
 
-        net = self.module()
-        vectors = np.empty((len(images), DIM), np.float32)
+        pixels, net = self.pixels(records), self.module()
+        vectors = np.empty((len(pixels), DIM), np.float32)
         with torch.inference_mode():
-            for start in range(0, len(images), BATCH):
-                grey = torch.from_numpy(images[start : start + BATCH].astype(np.float32))
-                vectors[start : start + BATCH] = net(grey[:, None] / 255).numpy()
+            for start in range(0, len(pixels), BATCH):
+                grey = torch.from_numpy(pixels[start : start + BATCH].astype(np.float32))
+                vectors[start : start + BATCH] = net(grey / 255).numpy()
         return vectors

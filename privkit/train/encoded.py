@@ -26,8 +26,8 @@ class Encoded:
 def encode(config: RunConfig) -> Encoded:
     """Return the configuration's data under its encoder, from the feature cache where possible."""
     domains = config.data.load()
-    x = tuple(features(config.encoder, domain.images) for domain in domains)
-    hashes = {f"images.{d.name}": sha256_of(d.images) for d in domains}
+    x = tuple(features(config.encoder, domain.records) for domain in domains)
+    hashes = {f"images.{d.name}": sha256_of(d.records) for d in domains}
     hashes |= {f"labels.{d.name}": sha256_of(d.labels) for d in domains}
     hashes |= {f"features.{d.name}": sha256_of(f) for d, f in zip(domains, x, strict=True)}
     return Encoded(
