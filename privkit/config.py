@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_serializer, field_validator, model_validator
 
 from accountant.budget import Budget
+from accountant.contract import DependsOn
 from privkit import canary, plug
 from privkit.data._base import AbstractData
+from privkit.data._split import Shares, SmallClasses
 from privkit.defenses._base import AbstractReleaseDefense
 from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod
@@ -42,7 +44,23 @@ class Split(plug.Settings):
         default=0.6, gt=0, lt=1, description="share that is split into members (trained on) and non-members"
     )
     reference: float = Field(default=0.2, ge=0, lt=1, description="share that the attacker owns")
-    test: float = Field(default=0.2, gt=0, lt=1, description="share that accuracy is measured on")
+    test: float = Field(
+        default=0.2,
+        gt=0,
+        lt=1,
+        description="share that accuracy is measured on, where the data set keeps no test records of its own",
+    )
+    small_classes: SmallClasses = Field(
+        default=SmallClasses.REFUSE,
+        description="what happens to a class of a domain that is too small to be split: refuse, or drop it there",
+    )
+
+    @property
+    def shares(self) -> Shares:
+        """Return how each domain is divided."""
+        return Shares(
+            pool=self.pool, reference=self.reference, test=self.test, small_classes=self.small_classes
+        )
 
     @model_validator(mode="after")
     def _at_most_one(self) -> "Split":
@@ -99,12 +117,40 @@ class Spending(plug.Settings):
         return Budget(epsilon=self.epsilon, delta=self.delta, adaptive=self.adaptive)
 
 
+class Precision(StrEnum):
+    """In which numbers forward and backward passes are computed; parameters are kept in float32."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
+
+
+class Architecture(plug.Settings):
+    """What one client of a mixed federation trains: an encoder, and what is trained of or on it."""
+
+    encoder: AbstractEncoder
+    model: PersonalModel = Field(default_factory=PersonalModel)
+
+    @field_validator("encoder", mode="before")
+    @classmethod
+    def _built(cls, value: Any) -> Any:
+        return value if isinstance(value, AbstractEncoder) else plug.build("privkit.models", value)
+
+    @field_serializer("encoder")
+    def _plain(self, encoder: AbstractEncoder) -> dict[str, Any]:
+        return encoder.settings()
+
+
 class RunConfig(plug.Settings):
     """Everything that decides what one run computes, but its seed."""
 
     data: AbstractData
     encoder: AbstractEncoder
     model: PersonalModel = Field(default_factory=PersonalModel)
+    mixed: tuple[Architecture, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="architectures of a mixed federation, dealt out to clients in turn, in place of encoder and model",
+    )
     method: AbstractMethod
     defense: AbstractReleaseDefense
     rounds: int = Field(ge=1, description="communication rounds, T")
@@ -113,6 +159,26 @@ class RunConfig(plug.Settings):
     budget: Spending | None = Field(
         default=None, description="what each client may spend at most; nothing is enforced by default"
     )
+    precision: Precision = Field(
+        default=Precision.FP32, description="numbers that passes are computed in: fp32 or bf16"
+    )
+
+    def architecture(self, client: int) -> Architecture:
+        """Return what a client trains."""
+        if self.mixed is None:
+            return Architecture(encoder=self.encoder, model=self.model)
+        return self.mixed[client % len(self.mixed)]
+
+    @property
+    def architectures(self) -> tuple[Architecture, ...]:
+        """Return every architecture in use."""
+        return self.mixed or (self.architecture(0),)
+
+    @property
+    def encoder_depends_on(self) -> DependsOn:
+        """Return the worst that what any client releases is computed from."""
+        found = {self.method.encoder_depends_on(one.model) for one in self.architectures}
+        return DependsOn.PUBLIC if found == {DependsOn.PUBLIC} else DependsOn.PRIVATE_STATE
 
     @classmethod
     def from_settings(cls, settings: Any, *, where: str) -> "RunConfig":
@@ -135,15 +201,15 @@ class RunConfig(plug.Settings):
     def settings(self) -> dict[str, Any]:
         """Return the configuration as plain values, defaults written out; a section that is not there is left out."""
         named = {name: getattr(self, name) for name in type(self).model_fields}
-        return {
-            name: value.settings()
-            if isinstance(value, plug.Plugin)
-            else value.model_dump(mode="json")
-            if isinstance(value, BaseModel)
-            else value
-            for name, value in named.items()
-            if value is not None
-        }
+        return {name: _plain(value) for name, value in named.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, plug.Plugin):
+        return value.settings()
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
 @dataclass(frozen=True)

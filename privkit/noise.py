@@ -24,6 +24,8 @@ class Purpose(IntEnum):
     SPLIT = 3
     CANARY_DIRECTIONS = 4
     CANARY_SIGNS = 5
+    DROPOUT = 6
+    SERVER = 7
 
 
 def keyed(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np.random.Generator:

@@ -1,30 +1,43 @@
-"""The part of the model that is trained: an optional adapter after the frozen encoder, and a head.
+"""The part of the model that is trained: adapters after or inside the frozen encoder (or none), and a head."""
 
-Every tensor has a leading client axis, so that all clients (and seeds, and noise levels) are trained by
-one call: clients own disjoint slices, hence the gradient of the summed loss holds each one's gradient.
+from typing import TYPE_CHECKING, Annotated
 
-Shapes: G clients, B records, d embedding width, r adapter width, C classes.
-"""
-
-from typing import TYPE_CHECKING
-
-import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from accountant.contract import DependsOn
-from privkit.noise import Purpose, keyed
 from privkit.plug import Settings
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from privkit.models._base import AbstractEncoder
+    from privkit.network import Network
 
 
 class PersonalModel(Settings):
-    """Residual bottleneck adapter after the backbone (or none), then a linear head."""
+    """Residual bottleneck adapters (or none), then a head of linear layers."""
 
     adapter: int | None = Field(
         default=None, ge=1, description="bottleneck width of the adapter; none leaves the encoder frozen"
     )
+    inside: bool = Field(
+        default=False,
+        description="put an adapter after every block inside the backbone instead of one after it; its features "
+        "can then not be cached",
+    )
+    hidden: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(), description="widths of the head's hidden layers; none makes it one linear layer"
+    )
+    dropout: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="share of hidden units of adapters and head that a step leaves out",
+    )
+
+    @model_validator(mode="after")
+    def _something_inside(self) -> "PersonalModel":
+        if self.inside and self.adapter is None:
+            raise ValueError("inside: true needs an adapter width; set adapter")
+        return self
 
     @property
     def encoder_depends_on(self) -> DependsOn:
@@ -36,35 +49,16 @@ class PersonalModel(Settings):
         """Return, in words, what of the model is trained."""
         if self.adapter is None:
             return "frozen encoder, trained head"
-        return f"adapter of width {self.adapter} after the frozen backbone, trained head"
+        where = "inside every block of the frozen backbone" if self.inside else "after the frozen backbone"
+        return f"adapter of width {self.adapter} {where}, trained head"
 
-    def start(self, *, dim: int, num_classes: int, seed: int) -> dict[str, np.ndarray]:
-        """Return the initial parameters that every client of a run starts from, without client axis.
+    def build(self, encoder: "AbstractEncoder") -> "Network":
+        """Return the network that is trained on what an encoder gives, or inside it.
 
-        The adapter starts as the identity (its up-projection is zero); the rest is uniform in
-        ``+-1/sqrt(inputs)``, as ``torch.nn.Linear``.
+        Raises:
+            InputError: adapters belong inside, and the encoder does not open its blocks.
         """
-        rng = keyed(seed, Purpose.INIT)
-        named = {
-            "head.weight": _uniform(rng, dim, num_classes),
-            "head.bias": np.zeros(num_classes, dtype=np.float32),
-        }
-        if self.adapter is not None:
-            named["adapter.down"] = _uniform(rng, dim, self.adapter)
-            named["adapter.up"] = np.zeros((self.adapter, dim), dtype=np.float32)
-        return named
+        from privkit.inside import InsideNetwork
+        from privkit.network import Network
 
-    def embed(self, params: "dict[str, Tensor]", x_GBd: "Tensor") -> "Tensor":
-        """Return the embedding of each record, shape [G, B, d]."""
-        if self.adapter is None:
-            return x_GBd
-        return x_GBd + (x_GBd @ params["adapter.down"]).relu() @ params["adapter.up"]
-
-    def logits(self, params: "dict[str, Tensor]", u_GBd: "Tensor") -> "Tensor":
-        """Return the head's logits of some embeddings, shape [G, B, C]."""
-        return u_GBd @ params["head.weight"] + params["head.bias"].unsqueeze(1)
-
-
-def _uniform(rng: np.random.Generator, inputs: int, outputs: int) -> np.ndarray:
-    bound = 1.0 / np.sqrt(inputs)
-    return rng.uniform(-bound, bound, (inputs, outputs)).astype(np.float32)
+        return InsideNetwork(self, staged=encoder.staged()) if self.inside else Network(self)

@@ -13,11 +13,11 @@ from privkit.audit.scored import RunView
 from privkit.config import RunConfig
 from privkit.methods._base import State
 from privkit.models._cache import sha256_of
-from privkit.personal import PersonalModel
+from privkit.network import Network
 from privkit.release import ByClass
+from privkit.train.answers import stacked_answers
 from privkit.train.cohort import Client, Cohort
-from privkit.train.local import train_round
-from privkit.train.optimizer import StackedAdamW
+from privkit.train.local import Fleet
 from privkit.transcript import Records
 
 
@@ -32,7 +32,7 @@ class Encoders:
     """
 
     backbone: nn.Module
-    model: PersonalModel
+    model: Network
     params: Mapping[str, Tensor]
 
     def __call__(self, images: Tensor, clients_N: Tensor) -> Tensor:
@@ -63,13 +63,13 @@ def held(tier: Tier, view: RunView, config: RunConfig) -> Encoders:
         InputError: the encoder gives no gradients, or the run has lost its final state.
     """
     params = {"public": broadcast, "shadow": shadow, "client": trained}[tier](view, config)
-    return Encoders(config.encoder.module().requires_grad_(False), config.model, params)
+    return Encoders(config.encoder.module().requires_grad_(False), Network(config.model), params)
 
 
 def broadcast(view: RunView, config: RunConfig) -> dict[str, Tensor]:
     """Return the parameters that every client starts from."""
     info = view.run.info
-    start = config.model.start(dim=info.dim, num_classes=info.num_classes, seed=info.seed or 0)
+    start = Network(config.model).start(dim=info.dim, num_classes=info.num_classes, seed=info.seed or 0)
     return {name: torch.from_numpy(np.stack([p] * len(info.clients))) for name, p in start.items()}
 
 
@@ -86,25 +86,14 @@ def shadow(view: RunView, config: RunConfig) -> dict[str, Tensor]:
     """
     cohort = Cohort.stack(_shadow_clients(view), torch.device("cpu"))
     order = [client.index for client in cohort.clients]
-    params = {name: p[order] for name, p in broadcast(view, config).items()}
-    optimizer = StackedAdamW.start(params)
-    rule = config.defense.local
-    memory = rule.memory(params)
+    start = {name: p[order] for name, p in broadcast(view, config).items()}
+    fleet = Fleet.start(Network(config.model), cohort, start, rule=config.defense.local)
     for round, state in enumerate(_broadcasts(view, config)):
-        sent = [config.method.down(state, client) for client in order]
-        train_round(
-            round,
-            method=config.method,
-            model=config.model,
-            cohort=cohort,
-            rule=rule,
-            memory=memory,
-            params=params,
-            optimizer=optimizer,
-            down={name: torch.from_numpy(np.stack([s[name] for s in sent])) for name in sent[0]},
-        )
+        each = [config.method.down(state, client) for client in order]
+        down = stacked_answers(each, [config.method.shared(state)], cohort.runs)
+        fleet.train_round(round, config.method, down)
     back = np.argsort(order)
-    return {name: p[back] for name, p in params.items()}
+    return {name: p[back] for name, p in fleet.params.items()}
 
 
 def _shadow_clients(view: RunView) -> list[Client]:
@@ -127,11 +116,11 @@ def _shadow_clients(view: RunView) -> list[Client]:
 def _broadcasts(view: RunView, config: RunConfig) -> list[State]:
     """Return the server's state after each round, as the server itself computed it from what it got."""
     info = view.run.info
-    state = config.method.start(dim=info.dim, num_classes=info.num_classes)
+    state = config.method.start(dim=info.dim, num_classes=info.num_classes, seed=info.seed or 0)
     states = []
     for round in range(view.run.rounds):
         got = {r.client: r.payload for r in view.transcript.releases if r.round == round}
         uploads = {m: p.only(p.labels < info.num_classes) for m, p in got.items() if isinstance(p, ByClass)}
-        state = config.method.merge(state, uploads)
+        state = config.method.merge(state, config.method.arrived(uploads))
         states.append(state)
     return states

@@ -9,7 +9,7 @@ from attacks._base import NotApplicableError
 from privkit.config import RunConfig
 from privkit.models._cache import sha256_of
 from privkit.store import Run
-from privkit.train.encoded import Encoded
+from privkit.train.encoded import Encoded, Inputs
 from privkit.train.study import Plan, parts
 from privkit.transcript import Records
 
@@ -29,14 +29,20 @@ def member_images(run: Run, config: RunConfig, members: Records) -> np.ndarray:
     """
     domains = config.data.load()
     for domain in domains:
-        if run.info.data.get(f"images.{domain.name}") != sha256_of(domain.records):
+        if run.info.data.get(f"records.{domain.name}") != sha256_of(domain.records):
             raise NotApplicableError(
                 f"the images of {domain.name} are not those the run was trained on; restore the data set"
             )
+    none = np.zeros((0, 0), np.float32)
+    own = tuple(Inputs(none, domain.labels) for domain in domains)
     labelled = Encoded(  # a split needs labels only
         names=tuple(domain.name for domain in domains),
-        x=(),
-        y=tuple(domain.labels for domain in domains),
+        own=own,
+        test=tuple(
+            mine if d.test is None else Inputs(none, d.test.labels)
+            for d, mine in zip(domains, own, strict=True)
+        ),
+        things=tuple(domain.things for domain in domains),
         num_classes=config.data.num_classes,
         hashes={},
     )

@@ -122,6 +122,10 @@ def _config(cell: Cell, attack: FeatureInversion) -> RunConfig:
     config = RunConfig.from_settings(settings, where=str(cell.first.path))
     if not config.method.uploads:
         raise NotApplicableError("nothing was released")
+    if config.mixed is not None or config.model.inside:
+        raise NotApplicableError(
+            "inversion knows one encoder with adapters after it; this run mixes architectures or has them inside"
+        )
     if config.model.adapter is None and attack.tier != "public":
         raise NotApplicableError(
             "the encoder is frozen: this attacker holds the same one as in tier public, and rebuilds the same images"

@@ -80,9 +80,12 @@ def _rounds(config: "RunConfig") -> "Iterator[Event]":
     from privkit.noise import NoNoise
 
     classes = config.data.num_classes
-    own = _made_up(config, encoder=config.model.encoder_depends_on)
+    own = _made_up(config, encoder=config.encoder_depends_on)
     known = Known(
-        labels=np.arange(classes), classes=classes, public=_made_up(config, encoder=DependsOn.PUBLIC)
+        labels=np.arange(classes),
+        classes=classes,
+        public=_made_up(config, encoder=DependsOn.PUBLIC),
+        summary=config.method.summary,
     )
     mechanism = config.defense.mechanism(rounds=config.rounds)
     for _ in range(config.rounds):
@@ -97,7 +100,7 @@ def _made_up(config: "RunConfig", **named: Any) -> "Embeddings":
     from privkit.embeddings import Embeddings
 
     labels = np.repeat(np.arange(config.data.num_classes), _PER_CLASS)
-    vectors = np.random.default_rng(0).normal(size=(len(labels), config.encoder.dim))
+    vectors = np.random.default_rng(0).normal(size=(len(labels), config.architecture(0).encoder.dim))
     return Embeddings(vectors=vectors, labels=labels, **named)
 
 

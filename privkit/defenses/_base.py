@@ -11,11 +11,15 @@ from accountant.contract import DependsOn
 from accountant.events import Event
 from privkit.defenses._local import AsPublished, LocalRule
 from privkit.embeddings import Embeddings
+from privkit.errors import InputError
 from privkit.noise import Noise
 from privkit.plug import Plugin
-from privkit.release import ByClass
+from privkit.prototypes._base import AbstractPrototypes
+from privkit.prototypes.mean import Mean
+from privkit.release import ByClass, Payload, Update
 from privkit.transcript import Records
 from privkit.truth import Hidden
+from privkit.weights import Weights
 
 
 class Promise(NamedTuple):
@@ -33,6 +37,29 @@ class Privatized(NamedTuple):
     hidden: Hidden
 
 
+class PrivatizedWeights(NamedTuple):
+    """One message of trained parameters, and what it cost."""
+
+    payload: Update
+    event: Event
+
+
+class Sent(NamedTuple):
+    """One message of either kind.
+
+    Attributes:
+        payload: what leaves.
+        event: what it cost.
+        hidden: what stays with the client, where the message is about records.
+        known: what the mechanism may read before its next message.
+    """
+
+    payload: Payload
+    event: Event
+    hidden: Hidden | None
+    known: "Known"
+
+
 class Known(NamedTuple):
     """What a mechanism may read for free: none of it depends on a record that was not paid for already.
 
@@ -41,16 +68,24 @@ class Known(NamedTuple):
         classes: number of real classes, from 0; labels from there on are canaries'. ``None`` when all are real.
         public: records that anybody may see, under an encoder that anybody may use.
         memory: what the mechanism kept of its own earlier messages.
+        summary: how records become prototypes: the rule, not what it gives.
     """
 
     labels: Int64[np.ndarray, " C"] | None = None
     classes: int | None = None
     public: Embeddings | None = None
     memory: Mapping[str, np.ndarray] = {}
+    summary: AbstractPrototypes = Mean()
 
     @classmethod
     def at_first(
-        cls, *, client: int, classes: int, canaries: Records | None, owned: Records | None
+        cls,
+        *,
+        client: int,
+        classes: int,
+        canaries: Records | None,
+        owned: Records | None,
+        summary: AbstractPrototypes | None = None,
     ) -> "Known":
         """Return what a client's mechanism may read before its first message.
 
@@ -59,17 +94,19 @@ class Known(NamedTuple):
             classes: number of real classes, from 0.
             canaries: that the clients of the run plant.
             owned: records that the attacker owns; those of the client's domain are public to it.
+            summary: how records become prototypes; class means by default.
         """
         labels = np.arange(classes)
         if canaries is not None:
             labels = np.union1d(labels, canaries.of(client).labels)
         mine = None if owned is None else owned.of(client)
+        summary = Mean() if summary is None else summary
         if not mine:
-            return cls(labels=labels, classes=classes)
+            return cls(labels=labels, classes=classes, summary=summary)
         public = Embeddings(
             vectors=mine.vectors.astype(np.float64), labels=mine.labels, encoder=DependsOn.PUBLIC
         )
-        return cls(labels=labels, classes=classes, public=public)
+        return cls(labels=labels, classes=classes, public=public, summary=summary)
 
     def real(self, labels_N: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
         """Return which labels are no canary's."""
@@ -77,6 +114,9 @@ class Known(NamedTuple):
 
 
 NOTHING = Known()
+
+Private = Embeddings | Weights
+"""What a message is made of."""
 
 
 class Mechanism(ABC):
@@ -89,6 +129,29 @@ class Mechanism(ABC):
     @abstractmethod
     def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
         """Return one message and what it cost, which is what :meth:`event` says."""
+
+    def cost(self, private: Private, known: Known) -> Event:
+        """Return what a message made of embeddings, or of weights, will cost."""
+        return self.weights_event(private) if isinstance(private, Weights) else self.event(private, known)
+
+    def send(self, private: Private, noise: Noise, known: Known) -> Sent:
+        """Return a message made of embeddings, or of weights."""
+        if isinstance(private, Weights):
+            payload, event = self.privatize_weights(private, noise)
+            return Sent(payload, event, None, known)
+        sent = self.privatize(private, noise, known)
+        return Sent(*sent, known._replace(memory=self.remember(known, sent)))
+
+    def weights_event(self, weights: Weights) -> Event:
+        """Return what sending trained parameters will cost; a mechanism for prototypes refuses them."""
+        raise InputError(
+            f"{type(self).__name__} protects prototypes, and the method sends trained weights; use defense none, or a "
+            "method that sends prototypes."
+        )
+
+    def privatize_weights(self, weights: Weights, noise: Noise) -> PrivatizedWeights:
+        """Return one message of trained parameters and what it cost, which is what :meth:`weights_event` says."""
+        raise InputError(f"{type(self).__name__} sends no weights; ask for weights_event first.")
 
     def remember(self, known: Known, sent: Privatized) -> Mapping[str, np.ndarray]:
         """Return what later messages may read of the messages up to this one; nothing by default."""

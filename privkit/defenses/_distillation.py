@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from privkit.batch import Batch
-    from privkit.personal import PersonalModel
+    from privkit.network import Network
 
 _HEAD = "head."
 
@@ -55,15 +55,15 @@ class ClippingRegularization(LocalRule):
 
     def loss(
         self,
-        model: "PersonalModel",
+        network: "Network",
         params: "dict[str, Tensor]",
         memory: "dict[str, Tensor]",
         z_GBd: "Tensor",
         batch: "Batch",
     ) -> "Tensor":
         teacher = {name: m for name, m in memory.items() if name.startswith(_HEAD)}
-        taught = model.logits({**params, **teacher}, z_GBd.detach()).detach()
-        student = model.logits(params, self.bound(z_GBd))
+        taught = network.still.logits({**params, **teacher}, z_GBd.detach()).detach()
+        student = network.logits(params, self.bound(z_GBd))
         scale = self.weight * (self.temperature**2 if self.scaled else 1.0)
         divergence_GB = _divergence(taught / self.temperature, student / self.temperature)
         started_G = memory["steps"] >= self.warm_up

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from privkit.batch import Batch
-    from privkit.personal import PersonalModel
+    from privkit.network import Network
 
 
 class LocalRule(Settings):
@@ -28,7 +28,7 @@ class LocalRule(Settings):
 
     def loss(
         self,
-        model: "PersonalModel",
+        network: "Network",
         params: "dict[str, Tensor]",
         memory: "dict[str, Tensor]",
         z_GBd: "Tensor",

@@ -1,4 +1,4 @@
-"""The mean of each class: what every prototype defense is built from."""
+"""The means of classes, or of clusters within classes: what every prototype defense is built from."""
 
 from typing import NamedTuple
 
@@ -6,17 +6,17 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from accountant.contract import Contract, Counts, DependsOn, Query, Relation
-from privkit.defenses._base import Known
+from privkit.defenses._base import NOTHING, Known
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 
 
 class ClassMeans(NamedTuple):
-    """The mean vector of each class that is present.
+    """The mean vector of each class that is present, or of each of its clusters.
 
     Attributes:
         vectors: shape [P, d].
-        labels: ascending, shape [P].
+        labels: class of each, ascending, shape [P].
         counts: records in each mean, shape [P].
     """
 
@@ -25,15 +25,22 @@ class ClassMeans(NamedTuple):
     counts: Int64[np.ndarray, " P"]
 
 
-def class_means(embeddings: Embeddings) -> ClassMeans:
-    """Return the mean of each class present. No records at all is refused."""
+def class_means(embeddings: Embeddings, known: Known = NOTHING) -> ClassMeans:
+    """Return the mean of each class present, or of each cluster that the method wants. No records at all is refused.
+
+    The canaries of a class always are one mean.
+    """
     y = embeddings.labels
     if not len(y):
         raise InputError("a client has no records to average; give every client at least one.")
-    labels, index, counts = np.unique(y, return_inverse=True, return_counts=True)
-    member_PN = np.zeros((len(labels), len(y)))
-    member_PN[index, np.arange(len(y))] = 1.0
-    return ClassMeans(member_PN @ embeddings.vectors / counts[:, None], labels, counts)
+    real, cluster = known.real(y), np.zeros(len(y), dtype=np.int64)
+    cluster[real] = known.summary.assign(embeddings.vectors[real], y[real])
+    rows, index, counts = np.unique(
+        np.stack([y, cluster], axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    member_PN = np.zeros((len(rows), len(y)))
+    member_PN[index.ravel(), np.arange(len(y))] = 1.0
+    return ClassMeans(member_PN @ embeddings.vectors / counts[:, None], rows[:, 0], counts)
 
 
 class ClassSums(NamedTuple):
@@ -67,10 +74,12 @@ def class_sums(embeddings: Embeddings, labels: Int64[np.ndarray, " P"]) -> Class
 
 def refuse_single_records(means: ClassMeans, *, least: int) -> None:
     """Raise if a class has fewer than ``least`` records: its prototype would be one record and noise of 2R."""
-    if (means.counts < least).any():
-        p = int(np.argmin(means.counts))
+    labels, index = np.unique(means.labels, return_inverse=True)
+    held = np.bincount(index, weights=means.counts).astype(np.int64)
+    if (held < least).any():
+        p = int(np.argmin(held))
         raise InputError(
-            f"class {means.labels[p]} of a client has {means.counts[p]} record{'s' * int(means.counts[p] > 1)}, and "
+            f"class {labels[p]} of a client has {held[p]} record{'s' * int(held[p] > 1)}, and "
             f"smallest_class is {least}: give it more records, drop it, or lower smallest_class."
         )
 
@@ -88,7 +97,7 @@ def contract_of_means(
         query=Query.CLASS_MEANS,
         clip_norm=clip_norm,
         encoder=embeddings.encoder,
-        assignment=DependsOn.PUBLIC,
+        assignment=known.summary.assignment,
         counts=Counts.PUBLIC,
         hyperparameters=hyperparameters,
         fresh_noise=True,

@@ -76,7 +76,9 @@ class GaussianMeans(Mechanism):
         return Gaussian(noise_multiplier=self.noise_multiplier, contract=contract)
 
     def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
-        means = class_means(embeddings.with_vectors(clip_to_ball(embeddings.vectors, norm=self.clip_norm)))
+        means = class_means(
+            embeddings.with_vectors(clip_to_ball(embeddings.vectors, norm=self.clip_norm)), known
+        )
         refuse_single_records(means, least=self.smallest_class)
         std_P = self.noise_multiplier * 2.0 * self.clip_norm / means.counts
         noisy = means.vectors + std_P[:, None] * noise.normal(means.vectors.shape)

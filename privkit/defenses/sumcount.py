@@ -109,6 +109,11 @@ class GaussianSums(Mechanism):
 
 def _announced(known: Known) -> Int64[np.ndarray, " P"]:
     """Return every class that there is; it is public, or the classes that a message is about would be a secret."""
+    if known.summary.assignment is not DependsOn.PUBLIC:
+        raise InputError(
+            f"defense sumcount sums whole classes, and the method wants prototypes by {known.summary.name}; use "
+            "prototypes: mean."
+        )
     if known.labels is None:
         raise InputError(
             "defense sumcount puts noise on every class, held or not, and no list of classes was given; pass "

@@ -157,7 +157,7 @@ class GroupwiseMeans(Mechanism):
         group_d = np.where(informative_d, 0, 1)
         release = self._release(groups)
         clipped = CLIPS[release.clip](embeddings.vectors, group_d, norms=release.clip_norms)
-        means = class_means(embeddings.with_vectors(clipped))
+        means = class_means(embeddings.with_vectors(clipped), known)
         refuse_single_records(means, least=self.smallest_class)
         std_d = np.multiply(release.noise_multipliers, release.clip_norms)[group_d] * 2.0
         noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]

@@ -89,7 +89,7 @@ class EarlyMeans(Mechanism):
         clip_d = self._private_choice(scores_d, groups.sizes[0], noise)
         noise_d = np.where(largest(scores_d, groups.sizes[0]), 0, 1)
         clipped = clip_groups(embeddings.vectors, clip_d, norms=groups.clip_norms(radius))
-        means = class_means(embeddings.with_vectors(clipped))
+        means = class_means(embeddings.with_vectors(clipped), known)
         std_Pd = np.array(self._multipliers(groups))[noise_d] * 2.0 * radius / means.counts[:, None]
         noisy = means.vectors + std_Pd * noise.normal(means.vectors.shape)
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)

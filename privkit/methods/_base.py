@@ -1,26 +1,44 @@
 """What a federated method is: pure functions of dicts of tensors, and no loop.
 
-The loop in :mod:`privkit.train` calls them in the order of the papers: embed and release, ``merge`` at
-the server, ``down`` to each client, then local training on ``loss``. Server state and downlink may
-differ, and the downlink may differ by client.
+The loop in :mod:`privkit.train` calls them in the order of the papers: embed and release, ``merge`` at the server,
+``shared`` and ``down`` to the clients, ``receive``, then local training on ``loss``, and a test with ``logits``. Server
+state and downlink may differ, and the downlink may differ by client.
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_serializer, field_validator
 
+from accountant.contract import DependsOn
+from privkit import plug
 from privkit.batch import Batch
+from privkit.clip import clip_to_ball
+from privkit.methods._down import Down
+from privkit.network import Network
 from privkit.personal import PersonalModel
 from privkit.plug import Plugin, Settings
-from privkit.release import ByClass
+from privkit.prototypes._base import AbstractPrototypes
+from privkit.prototypes.mean import Mean
+from privkit.release import ByClass, Prototypes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 State = dict[str, np.ndarray]
+
+
+class Sends(Enum):
+    """What the clients of a method send every round."""
+
+    NOTHING = "nothing"
+    PROTOTYPES = "prototypes"
+    """Vectors that summarise the records of a class: what a defense makes of their embeddings."""
+    WEIGHTS = "weights"
+    """Trained parameters."""
 
 
 class LocalTraining(Settings):
@@ -33,54 +51,139 @@ class LocalTraining(Settings):
 
 
 class AbstractMethod(Plugin):
-    """A federated method whose clients send prototypes, or nothing."""
+    """A federated method. Tensors of a client have the client axis first; arrays of a server have none."""
 
-    uploads: ClassVar[bool] = True
+    sends: ClassVar[Sends]
 
     training: LocalTraining = Field(
         default_factory=LocalTraining, description="local training between two releases"
     )
 
+    @property
+    def uploads(self) -> bool:
+        """Return whether anything leaves a client."""
+        return self.sends is not Sends.NOTHING
+
+    @property
+    def summary(self) -> AbstractPrototypes:
+        """Return how a client's records become prototypes; class means, where a method does not say."""
+        return Mean()
+
+    def encoder_depends_on(self, model: PersonalModel) -> DependsOn:
+        """Return what the map from record to released embedding is computed from."""
+        return model.encoder_depends_on
+
+    def sends_weight(self, name: str) -> bool:
+        """Return whether a parameter is sent, where trained weights are."""
+        return self.sends is Sends.WEIGHTS
+
+    def released(self, network: Network, params: "dict[str, Tensor]", x: "Tensor") -> "Tensor":
+        """Return the embedding of each record that a release is made from, shape [G, N, d]."""
+        return network.embed(params, x)
+
     @abstractmethod
-    def start(self, *, dim: int, num_classes: int) -> State:
+    def start(self, *, dim: int, num_classes: int, seed: int) -> State:
         """Return the server's state before the first round."""
 
     @abstractmethod
-    def merge(self, server: State, uploads: Mapping[int, ByClass]) -> State:
-        """Return the server's state after one round's messages, keyed by client."""
+    def merge(self, server: State, uploads: Mapping[int, Any]) -> State:
+        """Return the server's state after one round's messages (payloads), keyed by client."""
 
-    @abstractmethod
+    def arrived(self, uploads: Mapping[int, Any]) -> Mapping[int, Any]:
+        """Return one round's messages as the server takes them; by default, as they are."""
+        return uploads
+
+    def shared(self, server: State) -> State:
+        """Return what the server sends to all clients alike.
+
+        Lengths of a first axis may differ from run to run: rows are then filled up, labels with -1, floats with 0.
+        """
+        return {}
+
     def down(self, server: State, client: int) -> State:
-        """Return what the server sends to one client."""
+        """Return what the server sends to one client besides; a name given here hides a shared one."""
+        return {}
+
+    def receive(self, params: "dict[str, Tensor]", down: Down) -> None:
+        """Change each client's parameters by what it got, in place, before it trains; by default, nothing."""
 
     @abstractmethod
     def loss(
-        self,
-        model: PersonalModel,
-        params: "dict[str, Tensor]",
-        u_GBd: "Tensor",
-        batch: Batch,
-        down: "dict[str, Tensor]",
+        self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
     ) -> "Tensor":
         """Return each client's loss on its batch, shape [G].
 
         Args:
-            model: what is trained.
-            params: its parameters, with the client axis first.
+            network: what is trained.
+            params: its parameters.
             u_GBd: embedding of each record of the batch, as the defense lets the loss see it.
             batch: the records.
             down: what each client got from the server.
         """
 
-    @abstractmethod
+    def recall(self, z_GNd: "Tensor", y_GN: "Tensor", *, num_classes: int) -> "dict[str, Tensor]":
+        """Return what clients keep of their own training records to classify with; by default, nothing.
+
+        Args:
+            z_GNd: embedding of each, after local training, before any defense.
+            y_GN: class of each; -1 where a row is empty.
+            num_classes: number of classes.
+        """
+        return {}
+
     def logits(
         self,
-        model: PersonalModel,
+        network: Network,
         params: "dict[str, Tensor]",
         x: "Tensor",
-        down: "dict[str, Tensor]",
+        down: Down,
+        own: "dict[str, Tensor]",
     ) -> "Tensor":
-        """Return class scores of some features, shape [G, N, C]; the largest is the prediction."""
+        """Return class scores of some inputs, shape [G, N, C]; the largest is predicted; by default, the head's."""
+        return network.logits(params, network.embed(params, x))
+
+
+class AbstractPrototypeMethod(AbstractMethod):
+    """A method whose clients send prototypes."""
+
+    sends: ClassVar[Sends] = Sends.PROTOTYPES
+
+    prototypes: AbstractPrototypes = Field(
+        default_factory=Mean, description="how a client's records become prototypes: mean, kmeans or finch"
+    )
+
+    cap: float | None = Field(
+        default=None,
+        gt=0,
+        description="largest norm of an arriving prototype; the server shortens longer ones, which costs no privacy",
+    )
+
+    @field_validator("prototypes", mode="before")
+    @classmethod
+    def _built(cls, value: Any) -> Any:
+        return value if isinstance(value, AbstractPrototypes) else plug.build("privkit.prototypes", value)
+
+    @field_serializer("prototypes")
+    def _plain(self, prototypes: AbstractPrototypes) -> dict[str, Any]:
+        return prototypes.settings()
+
+    @property
+    def summary(self) -> AbstractPrototypes:
+        return self.prototypes
+
+    def arrived(self, uploads: Mapping[int, ByClass]) -> Mapping[int, ByClass]:
+        if self.cap is None:
+            return uploads
+        return {client: _capped(sent.prototypes(), self.cap) for client, sent in uploads.items()}
+
+    @abstractmethod
+    def merge(self, server: State, uploads: Mapping[int, ByClass]) -> State:
+        """Return the server's state after one round's prototypes, keyed by client."""
+
+
+def _capped(sent: Prototypes, norm: float) -> Prototypes:
+    short = clip_to_ball(sent.vectors, norm=norm).astype(sent.vectors.dtype)
+    return Prototypes(vectors=short, labels=sent.labels, counts=sent.counts)
 
 
 def cross_entropy(logits_GBC: "Tensor", batch: Batch) -> "Tensor":

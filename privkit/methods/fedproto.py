@@ -7,15 +7,16 @@ import numpy as np
 from pydantic import Field
 
 from privkit.batch import Batch
-from privkit.methods._base import AbstractMethod, State, cross_entropy
-from privkit.personal import PersonalModel
+from privkit.methods._base import AbstractPrototypeMethod, State, cross_entropy
+from privkit.methods._down import Down
+from privkit.network import Network
 from privkit.release import ByClass
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class FedProto(AbstractMethod):
+class FedProto(AbstractPrototypeMethod):
     """Federated prototype learning.
 
     The server averages each class over the clients that hold it, unweighted: exact record counts would
@@ -31,7 +32,7 @@ class FedProto(AbstractMethod):
         default="head", description="classify by the local head, or by the nearest global prototype"
     )
 
-    def start(self, *, dim: int, num_classes: int) -> State:
+    def start(self, *, dim: int, num_classes: int, seed: int) -> State:
         return {
             "prototypes": np.zeros((num_classes, dim), dtype=np.float32),
             "holders": np.zeros(num_classes, dtype=np.int64),
@@ -50,18 +51,13 @@ class FedProto(AbstractMethod):
         mean = total / np.maximum(shares, np.maximum(holders, 1))[:, None]
         return {"prototypes": mean.astype(np.float32), "holders": holders}
 
-    def down(self, server: State, client: int) -> State:
+    def shared(self, server: State) -> State:
         return {"prototypes": server["prototypes"], "present": server["holders"] > 0}
 
     def loss(
-        self,
-        model: PersonalModel,
-        params: "dict[str, Tensor]",
-        u_GBd: "Tensor",
-        batch: Batch,
-        down: "dict[str, Tensor]",
+        self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
     ) -> "Tensor":
-        base = cross_entropy(model.logits(params, u_GBd), batch)
+        base = cross_entropy(network.logits(params, u_GBd), batch)
         index = batch.y.unsqueeze(-1).expand_as(u_GBd)
         distance_GB = (u_GBd - down["prototypes"].gather(1, index)).square().mean(-1)
         present_GB = down["present"].gather(1, batch.y)
@@ -69,15 +65,16 @@ class FedProto(AbstractMethod):
 
     def logits(
         self,
-        model: PersonalModel,
+        network: Network,
         params: "dict[str, Tensor]",
         x: "Tensor",
-        down: "dict[str, Tensor]",
+        down: Down,
+        own: "dict[str, Tensor]",
     ) -> "Tensor":
         import torch
 
-        u_GNd = model.embed(params, x)
+        u_GNd = network.embed(params, x)
         if self.predict == "head":
-            return model.logits(params, u_GNd)
+            return network.logits(params, u_GNd)
         distance_GNC = torch.cdist(u_GNd, down["prototypes"])
         return (-distance_GNC).masked_fill(~down["present"].unsqueeze(1), float("-inf"))

@@ -1,12 +1,12 @@
 """Local training and nothing else: the control that every federated method has to beat."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from privkit.batch import Batch
-from privkit.methods._base import AbstractMethod, State, cross_entropy
-from privkit.personal import PersonalModel
-from privkit.release import ByClass
+from privkit.methods._base import AbstractMethod, Sends, State, cross_entropy
+from privkit.methods._down import Down
+from privkit.network import Network
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,32 +15,15 @@ if TYPE_CHECKING:
 class LocalOnly(AbstractMethod):
     """Every client trains alone, on cross-entropy, and sends nothing."""
 
-    uploads: ClassVar[bool] = False
+    sends: ClassVar[Sends] = Sends.NOTHING
 
-    def start(self, *, dim: int, num_classes: int) -> State:
+    def start(self, *, dim: int, num_classes: int, seed: int) -> State:
         return {}
 
-    def merge(self, server: State, uploads: Mapping[int, ByClass]) -> State:
+    def merge(self, server: State, uploads: Mapping[int, Any]) -> State:
         return server
 
-    def down(self, server: State, client: int) -> State:
-        return {}
-
     def loss(
-        self,
-        model: PersonalModel,
-        params: "dict[str, Tensor]",
-        u_GBd: "Tensor",
-        batch: Batch,
-        down: "dict[str, Tensor]",
+        self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
     ) -> "Tensor":
-        return cross_entropy(model.logits(params, u_GBd), batch)
-
-    def logits(
-        self,
-        model: PersonalModel,
-        params: "dict[str, Tensor]",
-        x: "Tensor",
-        down: "dict[str, Tensor]",
-    ) -> "Tensor":
-        return model.logits(params, model.embed(params, x))
+        return cross_entropy(network.logits(params, u_GBd), batch)

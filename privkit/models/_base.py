@@ -11,6 +11,7 @@ from privkit.errors import InputError
 from privkit.plug import Plugin
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
     from torch.nn import Module
 
@@ -24,6 +25,10 @@ class Staged(Protocol):
     """
 
     widths: tuple[int, ...]
+
+    def to(self, device: "torch.device") -> "Staged":
+        """Return the network on a device."""
+        ...
 
     def adapted(self, pixels: "Tensor", after: "Callable[[int, Tensor], Tensor]") -> "Tensor":
         """Return one vector per image, float of shape [N, dim].

@@ -4,26 +4,27 @@ Clients are ordered by their number of records, largest first, so that those whi
 step t are a prefix: nothing is padded in time, whatever the sizes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from privkit.network import Drops
 from privkit.noise import Purpose, keyed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Client:
-    """One client of one run: its features, already encoded.
+    """One client of one run, with what its network reads: features, already encoded, or pixels.
 
     Attributes:
         run: index of its run in the batch.
         index: its number within the run.
         seed: of its run.
-        x, y: training records, [n, d] and [n].
-        x_test, y_test: test records of the same domain, [t, d] and [t].
+        x, y: training records, [n, ...] and [n].
+        x_test, y_test: test records, [t, ...] and [t]; clients with the same ones hold the same arrays.
     """
 
     run: int
@@ -37,29 +38,59 @@ class Client:
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """Stacked clients; ``n`` and ``n_test`` say how many rows of each are real.
+    """Stacked clients; ``n`` says how many training rows of each are real.
 
     Attributes:
         clients: in stacked order.
-        x, y, n: training records, [G, n_max, d], [G, n_max], [G].
-        x_test, y_test, n_test: test records likewise.
+        x, y, n: training records, [G, n_max, ...], [G, n_max] (-1 where a row is empty), [G].
     """
 
     clients: tuple[Client, ...]
     x: Tensor
     y: Tensor
     n: np.ndarray
-    x_test: Tensor
-    y_test: Tensor
-    n_test: np.ndarray
 
     @classmethod
     def stack(cls, clients: Sequence[Client], device: torch.device) -> "Cohort":
         """Return the clients stacked, largest first."""
         order = sorted(clients, key=lambda c: (-len(c.y), c.run, c.index))
-        x, y, n = _pad([c.x for c in order], [c.y for c in order], device)
-        x_test, y_test, n_test = _pad([c.x_test for c in order], [c.y_test for c in order], device)
-        return cls(tuple(order), x, y, n, x_test, y_test, n_test)
+        x, y = _padded([(c.x, c.y) for c in order], device)
+        return cls(tuple(order), x, y, np.array([len(c.y) for c in order]))
+
+    @property
+    def runs(self) -> Tensor:
+        """Return the run of each client."""
+        return torch.tensor([client.run for client in self.clients], device=self.x.device)
+
+    def tests(self, *, most: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Yield the test records of some clients at a time, padded: about ``most`` records, and at least a client's.
+
+        Yields:
+            clients, x of shape [g, t_max, ...] and y of shape [g, t_max]; -1 where a row is empty.
+        """
+        longest = max(len(client.y_test) for client in self.clients)
+        for part in slices(len(self.clients), most=most // max(1, longest)):
+            yield part, *_padded([(c.x_test, c.y_test) for c in self.clients[part]], self.x.device)
+
+    def rows(self, *, most: int) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the training records of some clients at a time, as :meth:`tests` does."""
+        for part in slices(len(self.clients), most=most // self.x.shape[1]):
+            yield part, self.x[part]
+
+    def drops(self, round: int, share: float) -> Drops:
+        """Return what leaves out a share of hidden units in a round's steps.
+
+        Each client's units are keyed by (seed, round, client) and drawn step by step, whoever its neighbours are.
+        """
+        streams = [
+            keyed(client.seed, Purpose.DROPOUT, round=round, client=client.index) for client in self.clients
+        ]
+
+        def dropped(h: Tensor) -> Tensor:
+            kept = np.stack([stream.random(h.shape[1:], np.float32) >= share for stream in streams[: len(h)]])
+            return h * torch.from_numpy(kept / np.float32(1 - share)).to(h.device, h.dtype)
+
+        return dropped
 
     def batches(self, round: int, *, epochs: int, size: int) -> tuple[Tensor, Tensor, np.ndarray]:
         """Return the round's mini-batches.
@@ -89,12 +120,17 @@ class Cohort:
         return torch.from_numpy(rows).to(device), torch.from_numpy(weights).to(device), active
 
 
-def _pad(
-    xs: Sequence[np.ndarray], ys: Sequence[np.ndarray], device: torch.device
-) -> tuple[Tensor, Tensor, np.ndarray]:
-    n = np.array([len(y) for y in ys])
-    x = np.zeros((len(xs), int(n.max()), xs[0].shape[1]), dtype=np.float32)
-    y = np.zeros(x.shape[:2], dtype=np.int64)
-    for g, (rows, labels) in enumerate(zip(xs, ys, strict=True)):
+def slices(clients: int, *, most: int) -> Iterator[slice]:
+    """Yield slices that cover so many clients, of ``most`` each and at least one."""
+    step = max(1, most)
+    for start in range(0, clients, step):
+        yield slice(start, min(clients, start + step))
+
+
+def _padded(pairs: Sequence[tuple[np.ndarray, np.ndarray]], device: torch.device) -> tuple[Tensor, Tensor]:
+    first, longest = pairs[0][0], max(len(y) for _, y in pairs)
+    x = np.zeros((len(pairs), longest, *first.shape[1:]), dtype=first.dtype)
+    y = np.full(x.shape[:2], -1, dtype=np.int64)
+    for g, (rows, labels) in enumerate(pairs):
         x[g, : len(labels)], y[g, : len(labels)] = rows, labels
-    return torch.from_numpy(x).to(device), torch.from_numpy(y).to(device), n
+    return torch.from_numpy(x).to(device), torch.from_numpy(y).to(device)

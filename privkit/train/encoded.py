@@ -1,4 +1,4 @@
-"""Data sets under a frozen encoder: each is encoded once, whatever the number of runs that use it."""
+"""Data sets under frozen encoders: each is encoded once, whatever the number of runs that use it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,42 +6,138 @@ from dataclasses import dataclass
 import numpy as np
 
 from privkit.atomic import canonical_json
-from privkit.config import RunConfig
+from privkit.config import Architecture, RunConfig
+from privkit.data._base import Domain, Labelled
+from privkit.errors import InputError
 from privkit.models._cache import features, sha256_of
 
 Progress = Callable[[str, int, int], None]
 
 
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Some labelled records as encoders and networks read them.
+
+    Attributes:
+        x: features under the frozen encoder, float32 of shape [N, d].
+        y: class of each record, shape [N].
+        pixels: what adapters inside the backbone read, uint8 of shape [N, channels, height, width]; ``None`` for
+            adapters after it, which read the features.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    pixels: np.ndarray | None = None
+
+    @property
+    def read(self) -> np.ndarray:
+        """Return what the network reads."""
+        return self.x if self.pixels is None else self.pixels
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Encoded:
-    """A data set under a frozen encoder, one entry per domain."""
+    """A data set under the encoder of each client, one entry per domain.
+
+    Attributes:
+        names: of the domains.
+        own: records of each domain.
+        test: records kept for testing; the domain's own entry where it keeps none.
+        things: what each record shows, where domains share things.
+        num_classes: of the data set.
+        hashes: of records, labels, features and encoders, by name.
+    """
 
     names: tuple[str, ...]
-    x: tuple[np.ndarray, ...]
-    y: tuple[np.ndarray, ...]
+    own: tuple[Inputs, ...]
+    test: tuple[Inputs, ...]
+    things: tuple[np.ndarray | None, ...]
     num_classes: int
     hashes: dict[str, str]
 
+    @property
+    def x(self) -> tuple[np.ndarray, ...]:
+        """Return the features of each domain."""
+        return tuple(inputs.x for inputs in self.own)
+
+    @property
+    def y(self) -> tuple[np.ndarray, ...]:
+        """Return the labels of each domain."""
+        return tuple(inputs.y for inputs in self.own)
+
+    @property
+    def dim(self) -> int:
+        """Return the width of an embedding."""
+        return self.own[0].x.shape[1]
+
+    def keeps_tests(self, client: int) -> bool:
+        """Return whether a domain's test records are apart from its own."""
+        return self.test[client] is not self.own[client]
+
 
 def encode(config: RunConfig) -> Encoded:
-    """Return the configuration's data under its encoder, from the feature cache where possible."""
+    """Return the configuration's data under its encoders, from the feature cache where possible."""
     domains = config.data.load()
-    x = tuple(features(config.encoder, domain.records) for domain in domains)
-    hashes = {f"images.{d.name}": sha256_of(d.records) for d in domains}
-    hashes |= {f"labels.{d.name}": sha256_of(d.labels) for d in domains}
-    hashes |= {f"features.{d.name}": sha256_of(f) for d, f in zip(domains, x, strict=True)}
+    seen: dict[tuple[int, str], Inputs] = {}
+    own = tuple(_inputs(d, config.architecture(m), seen) for m, d in enumerate(domains))
+    test = tuple(
+        own[m] if d.test is None else _inputs(d.test, config.architecture(m), seen)
+        for m, d in enumerate(domains)
+    )
+    _refuse_widths(config, [inputs.x.shape[1] for inputs in own])
     return Encoded(
         names=tuple(domain.name for domain in domains),
-        x=x,
-        y=tuple(domain.labels for domain in domains),
+        own=own,
+        test=test,
+        things=tuple(domain.things for domain in domains),
         num_classes=config.data.num_classes,
-        hashes={**hashes, "encoder": config.encoder.fingerprint},
+        hashes=_hashes(config, domains, own, test),
+    )
+
+
+def _inputs(records: Labelled, architecture: Architecture, seen: dict[tuple[int, str], Inputs]) -> Inputs:
+    key = (id(records), canonical_json(architecture.model_dump(mode="json")))
+    if key not in seen:
+        encoder, inside = architecture.encoder, architecture.model.inside
+        seen[key] = Inputs(
+            features(encoder, records.records),
+            records.labels,
+            encoder.pixels(records.records) if inside else None,
+        )
+    return seen[key]
+
+
+def _refuse_widths(config: RunConfig, widths: list[int]) -> None:
+    odd = next((m for m, width in enumerate(widths) if width != widths[0]), None)
+    if odd is not None:
+        raise InputError(
+            f"client 0 embeds into {widths[0]} numbers ({config.architecture(0).encoder.name}) and client {odd} into "
+            f"{widths[odd]} ({config.architecture(odd).encoder.name}); give all encoders one width, with encoder "
+            "projected and its output_dim."
+        )
+
+
+def _hashes(
+    config: RunConfig, domains: tuple[Domain, ...], own: tuple[Inputs, ...], test: tuple[Inputs, ...]
+) -> dict[str, str]:
+    found = {f"records.{d.name}": sha256_of(d.records) for d in domains}
+    found |= {f"labels.{d.name}": sha256_of(d.labels) for d in domains}
+    found |= {f"features.{d.name}": sha256_of(i.x) for d, i in zip(domains, own, strict=True)}
+    shared: dict[int, str] = {}
+    for domain, inputs, mine in zip(domains, test, own, strict=True):
+        if inputs is not mine:
+            digest = shared.setdefault(id(inputs), sha256_of(inputs.x) + sha256_of(inputs.y))
+            found[f"test.{domain.name}"] = digest
+    prints = [one.encoder.fingerprint for one in config.architectures]
+    return found | (
+        {"encoder": prints[0]} if len(prints) == 1 else {f"encoder.{i}": p for i, p in enumerate(prints)}
     )
 
 
 def source(config: RunConfig) -> str:
     """Return what decides a configuration's features."""
-    return canonical_json([config.data.settings(), config.encoder.settings()])
+    architectures = [[one.encoder.settings(), one.model.inside] for one in config.architectures]
+    return canonical_json([config.data.settings(), architectures])
 
 
 def encode_all(configs: Iterable[RunConfig], progress: Progress) -> dict[str, Encoded]:

@@ -12,25 +12,26 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from privkit import atomic
 from privkit.config import Study
-from privkit.embeddings import Embeddings
+from privkit.defenses._base import Private
 from privkit.errors import InputError
-from privkit.methods._base import State
-from privkit.release import ByClass, Release
+from privkit.methods._base import Sends, State
+from privkit.release import ByClass, Payload, Release
 from privkit.store import Run
 from privkit.train import study as studies
-from privkit.train.cohort import Client, Cohort
+from privkit.train.answers import stacked_answers
 from privkit.train.encoded import Encoded, Progress, encode_all, source
-from privkit.train.local import accuracy, train_round
+from privkit.train.fleets import fleets
 from privkit.train.metrics import write_metrics
-from privkit.train.optimizer import StackedAdamW
 from privkit.train.outbox import Outbox, below
 from privkit.train.projection import refuse_unaffordable
 from privkit.train.server import AbstractServer, HonestServer
 from privkit.truth import Hidden
+
+Sent = list[tuple[Release, Hidden | None]]
+"""The messages of one run in one round, each with what was computed on the way to it."""
 
 
 def device_named(name: str) -> torch.device:
@@ -88,7 +89,7 @@ def train(
 
 
 class _Batch:
-    """Runs trained together: their stacked parameters, and one server state per run."""
+    """Runs trained together: their clients, by architecture, and one server state per run."""
 
     def __init__(
         self,
@@ -100,23 +101,16 @@ class _Batch:
     ) -> None:
         self.plans, self.runs, self.data, self.server = plans, runs, data, server
         self.config = plans[0].config
-        self.cohort = Cohort.stack(_clients(plans, data), device)
+        self.method = self.config.method
         self.outboxes = [Outbox(plan, run, data) for plan, run in zip(plans, runs, strict=True)]
         self.device = device
         self._start()
 
     def _start(self) -> None:
-        d, c = self.data.x[0].shape[1], self.data.num_classes
-        own = [self.config.model.start(dim=d, num_classes=c, seed=cl.seed) for cl in self.cohort.clients]
-        self.params = {n: self._tensor(np.stack([o[n] for o in own])) for n in own[0]}
-        self.optimizer = StackedAdamW.start(self.params)
-        self.rule = self.config.defense.local
-        self.memory = self.rule.memory(self.params)
-        self.states = [p.config.method.start(dim=d, num_classes=c) for p in self.plans]
+        shape = {"dim": self.data.dim, "num_classes": self.data.num_classes}
+        self.fleets = fleets(self.plans, self.data, self.device)
+        self.states = [plan.config.method.start(**shape, seed=plan.seed) for plan in self.plans]
         self.rows: list[list[dict[str, float | int]]] = [[] for _ in self.plans]
-
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     def train(self, progress: Progress) -> None:
         """Train from the last round that every run has, to the end, or until all have spent their budgets."""
@@ -127,13 +121,13 @@ class _Batch:
             outbox.begin(start)
         began, end = time.perf_counter(), start
         for round in range(start, self.config.rounds):
-            embedded = self._embedded()
+            messages = self._messages()
             for r in self._going():
-                self.outboxes[r].stop_if_exhausted(round, embedded[r])
+                self.outboxes[r].stop_if_exhausted(round, messages[r])
             if not self._going():
                 break
             progress("train", round, self.config.rounds)
-            self._round(round, embedded)
+            self._round(round, messages)
             end = round + 1
         progress("train", self.config.rounds, self.config.rounds)
         self._write_timing(unfinished, time.perf_counter() - began, end - start)
@@ -147,53 +141,46 @@ class _Batch:
         completed = [self.runs[r].completed for r in self._going()]
         return min(completed) if max(completed) - min(completed) <= 1 else 0
 
-    def _round(self, round: int, embedded: list[list[Embeddings]]) -> None:
-        released = {r: self.outboxes[r].release(round, embedded[r]) for r in self._going()}
+    def _round(self, round: int, messages: list[list[Private]]) -> None:
+        released = {r: self.outboxes[r].release(round, messages[r]) for r in self._going()}
         for r, sent in released.items():
             uploads = {x.client: _without_canaries(x, self.data.num_classes) for x, _ in sent}
             self.states[r] = self.server.merge(self.plans[r].config.method, self.states[r], uploads)
-        down = self._down()
-        shared = {"method": self.config.method, "model": self.config.model, "cohort": self.cohort}
-        train_round(
-            round,
-            **shared,
-            rule=self.rule,
-            memory=self.memory,
-            params=self.params,
-            optimizer=self.optimizer,
-            down=down,
-        )
-        scores = accuracy(**shared, params=self.params, down=down)
-        for client, score in zip(self.cohort.clients, scores, strict=True):
-            if self.runs[client.run].ended:
-                continue
-            self.rows[client.run].append({"round": round, "client": client.index, "accuracy": score})
+        shared = [
+            self.server.shared(plan.config.method, state)
+            for plan, state in zip(self.plans, self.states, strict=True)
+        ]
+        for fleet in self.fleets:
+            each = [
+                self.server.down(self.plans[c.run].config.method, self.states[c.run], c.index)
+                for c in fleet.cohort.clients
+            ]
+            down = stacked_answers(each, shared, fleet.cohort.runs)
+            fleet.train_round(round, self.method, down)
+            scores = fleet.accuracy(self.method, down, num_classes=self.data.num_classes)
+            for client, score in zip(fleet.cohort.clients, scores, strict=True):
+                if not self.runs[client.run].ended:
+                    row = {"round": round, "client": client.index, "accuracy": score}
+                    self.rows[client.run].append(row)
         self._commit(round, released)
 
-    def _embedded(self) -> list[list[Embeddings]]:
-        """Return what the clients of each run would release now; nothing where nothing is released."""
-        found: list[list[Embeddings]] = [[] for _ in self.runs]
-        if not self.config.method.uploads:
-            return found
-        with torch.no_grad():
-            z_GNd = self.config.model.embed(self.params, self.cohort.x).double().cpu().numpy()
-        by_client = sorted(enumerate(self.cohort.clients), key=lambda pair: pair[1].index)
-        for g, client in by_client:
-            outbox, own = self.outboxes[client.run], z_GNd[g, : len(client.y)]
-            found[client.run].append(outbox.embeddings(client.index, own, client.y))
-        return found
-
-    def _down(self) -> dict[str, Tensor]:
-        """Return what each client gets, stacked."""
-        sent = [
-            self.server.down(self.plans[c.run].config.method, self.states[c.run], c.index)
-            for c in self.cohort.clients
-        ]
-        return {name: self._tensor(np.stack([s[name] for s in sent])) for name in sent[0]}
+    def _messages(self) -> list[list[Private]]:
+        """Return what the clients of each run would make a message of now; nothing where nothing is sent."""
+        found: list[dict[int, Private]] = [{} for _ in self.runs]
+        if self.method.sends is Sends.WEIGHTS:
+            for fleet in self.fleets:
+                for g, client in enumerate(fleet.cohort.clients):
+                    found[client.run][client.index] = fleet.weights(g, self.method)
+        if self.method.sends is Sends.PROTOTYPES:
+            for fleet in self.fleets:
+                for z_nd, client in zip(fleet.released(self.method), fleet.cohort.clients, strict=True):
+                    mine = self.outboxes[client.run].embeddings(client.index, z_nd, client.y)
+                    found[client.run][client.index] = mine
+        return [[mine[m] for m in sorted(mine)] for mine in found]
 
     # ------------------------------------------------------------------ state
 
-    def _commit(self, round: int, released: Mapping[int, list[tuple[Release, Hidden]]]) -> None:
+    def _commit(self, round: int, released: Mapping[int, Sent]) -> None:
         for r, sent in released.items():
             run = self.runs[r]
             if round >= run.completed:
@@ -201,40 +188,28 @@ class _Batch:
             run.commit(
                 round,
                 [release for release, _ in sent],
-                hidden={release.client: hidden for release, hidden in sent},
+                hidden={release.client: hidden for release, hidden in sent if hidden is not None},
                 state=self._state(r),
             )
 
     def _state(self, r: int) -> State:
-        mine = [g for g, c in enumerate(self.cohort.clients) if c.run == r]
-        order = torch.tensor(sorted(mine, key=lambda g: self.cohort.clients[g].index))
         named: State = {f"server.{k}": v for k, v in self.states[r].items()}
-        for prefix, tensors in self._stacked().items():
-            named |= {f"{prefix}.{k}": v[order].cpu().numpy() for k, v in tensors.items()}
+        for i, fleet in enumerate(self.fleets):
+            named |= {f"{self._at(i)}{k}": v for k, v in fleet.state_of(r).items()}
         named |= {f"known.{k}": v for k, v in self.outboxes[r].memory().items()}
         for key in ("round", "client", "accuracy"):
             named[f"metrics.{key}"] = np.array([row[key] for row in self.rows[r]])
         return named
 
-    def _stacked(self) -> dict[str, dict[str, Tensor]]:
-        """Return every tensor with a client axis, by what it is."""
-        optimizer = self.optimizer
-        return {
-            "params": self.params,
-            "first": optimizer.first,
-            "second": optimizer.second,
-            "steps": {"all": optimizer.steps},
-            "rule": self.memory,
-        }
+    def _at(self, fleet: int) -> str:
+        """Return what the names of an architecture's state begin with; nothing where there is only one."""
+        return f"{fleet}:" if len(self.fleets) > 1 else ""
 
     def _load(self, round: int) -> None:
         saved = {r: self.runs[r].state(round) for r in self._going()}
-        for prefix, tensors in self._stacked().items():
-            for name, tensor in tensors.items():
-                for g, client in enumerate(self.cohort.clients):
-                    if client.run not in saved:
-                        continue
-                    tensor[g] = self._tensor(saved[client.run][f"{prefix}.{name}"])[client.index]
+        for i, fleet in enumerate(self.fleets):
+            for r, named in saved.items():
+                fleet.restore(r, below(named, self._at(i)))
         for r, named in saved.items():
             self.states[r] = below(named, "server.")
             self.outboxes[r].restore(below(named, "known."))
@@ -249,22 +224,6 @@ class _Batch:
             atomic.write_json(run.path / "timing.json", spent, durable=False)
 
 
-def _clients(plans: list[studies.Plan], data: Encoded) -> list[Client]:
-    return [
-        Client(
-            run=r,
-            index=m,
-            seed=plan.seed,
-            x=data.x[m][split.members],
-            y=data.y[m][split.members],
-            x_test=data.x[m][split.test],
-            y_test=data.y[m][split.test],
-        )
-        for r, plan in enumerate(plans)
-        for m, split in enumerate(studies.parts(plan, data))
-    ]
-
-
-def _without_canaries(release: Release, num_classes: int) -> ByClass:
-    assert isinstance(release.payload, ByClass)
-    return release.payload.only(release.payload.labels < num_classes)
+def _without_canaries(release: Release, num_classes: int) -> Payload:
+    payload = release.payload
+    return payload.only(payload.labels < num_classes) if isinstance(payload, ByClass) else payload

@@ -7,6 +7,7 @@ import numpy as np
 from accountant import events
 from privkit import canary
 from privkit.allowance import Allowance
+from privkit.defenses._base import Private
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.methods._base import State
@@ -26,7 +27,7 @@ class Outbox:
         """Take a run that was opened for training; nothing is sent yet."""
         self.run, self.seed = run, plan.seed
         self._mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
-        self._encoder = plan.config.model.encoder_depends_on
+        self._config = plan.config
         self._planted = _planted(run)
         self._known = studies.known(plan, data)
         self._allowance: Allowance | None = None
@@ -41,38 +42,40 @@ class Outbox:
 
     def embeddings(self, client: int, vectors: np.ndarray, labels: np.ndarray) -> Embeddings:
         """Return what a client would release now, its canaries included."""
-        own = Embeddings(vectors=vectors, labels=labels, encoder=self._encoder)
+        model = self._config.architecture(client).model
+        depends_on = self._config.method.encoder_depends_on(model)
+        own = Embeddings(vectors=vectors, labels=labels, encoder=depends_on)
         if self._planted is None:
             return own
         mine = self._planted.of(client)
         return own.with_records(mine.vectors, mine.labels)
 
-    def stop_if_exhausted(self, round: int, embedded: Sequence[Embeddings]) -> None:
+    def stop_if_exhausted(self, round: int, messages: Sequence[Private]) -> None:
         """End the run if a client cannot afford its next message; no noise of this round is drawn yet."""
         if self._allowance is None or round < self.run.completed:
             return
-        for client, mine in enumerate(embedded):
-            event = self._mechanism.event(mine, self._known[client])
+        for client, mine in enumerate(messages):
+            event = self._mechanism.cost(mine, self._known[client])
             why = self._allowance.exceeded(round=round, client=client, event=event)
             if why is not None:
                 self.run.stop(why)
                 return
 
-    def release(self, round: int, embedded: Sequence[Embeddings]) -> list[tuple[Release, Hidden]]:
+    def release(self, round: int, messages: Sequence[Private]) -> list[tuple[Release, Hidden | None]]:
         """Return every client's message, with what was computed on the way to it."""
-        return [self._one(round, client, mine) for client, mine in enumerate(embedded)]
+        return [self._one(round, client, mine) for client, mine in enumerate(messages)]
 
-    def _one(self, round: int, client: int, embeddings: Embeddings) -> tuple[Release, Hidden]:
+    def _one(self, round: int, client: int, private: Private) -> tuple[Release, Hidden | None]:
         mechanism, known = self._mechanism, self._known[client]
         generator = keyed(self.seed, Purpose.RELEASE, round=round, client=client)
-        announced = mechanism.event(embeddings, known)
-        sent = mechanism.privatize(embeddings, SeededNoise(generator), known)
+        announced = mechanism.cost(private, known)
+        sent = mechanism.send(private, SeededNoise(generator), known)
         if sent.event != announced:
             raise InputError(
                 f"{type(mechanism).__name__} said that client {client}'s message of round {round} would cost "
                 f"{announced}, and it cost {sent.event}; let event() return what privatize() spends."
             )
-        self._known[client] = known._replace(memory=mechanism.remember(known, sent))
+        self._known[client] = sent.known
         if self._allowance is not None:
             self._allowance.add(client, sent.event)
         return Release(round=round, client=client, payload=sent.payload, event=sent.event), sent.hidden

@@ -10,7 +10,7 @@ from privkit.errors import InputError
 from privkit.noise import NoNoise
 from privkit.stop import Stop
 from privkit.train.encoded import Encoded
-from privkit.train.study import Plan, known, own
+from privkit.train.study import Plan, first_messages, known
 
 
 def refuse_unaffordable(plan: Plan, data: Encoded) -> None:
@@ -51,12 +51,11 @@ def first_stop(plan: Plan, data: Encoded, wanted: Spending) -> Stop | None:
 def _rounds(plan: Plan, data: Encoded) -> Iterator[list[Event]]:
     """Yield the events of every round, one per client, as if no noise were drawn."""
     mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
-    free, embeddings = known(plan, data), own(plan, data)
+    free, messages = known(plan, data), first_messages(plan, data)
     for _ in range(plan.config.rounds):
-        yield [mechanism.event(mine, free[m]) for m, mine in enumerate(embeddings)]
-        for m, mine in enumerate(embeddings):
-            sent = mechanism.privatize(mine, NoNoise(), free[m])
-            free[m] = free[m]._replace(memory=mechanism.remember(free[m], sent))
+        yield [mechanism.cost(mine, free[m]) for m, mine in enumerate(messages)]
+        for m, mine in enumerate(messages):
+            free[m] = mechanism.send(mine, NoNoise(), free[m]).known
 
 
 def _way_out(found: Stop) -> str:

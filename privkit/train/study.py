@@ -15,17 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from accountant.contract import DependsOn
 from privkit import canary
 from privkit.atomic import canonical_json
 from privkit.config import RunConfig, Study
-from privkit.data._split import Parts, divide
+from privkit.data._split import Parts, divide, divide_things
 from privkit.defenses._base import Known
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
+from privkit.methods._base import Sends
 from privkit.noise import NoNoise
 from privkit.store import Run, RunInfo
 from privkit.train.encoded import Encoded
 from privkit.transcript import Records
+from privkit.weights import Weights
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,17 +53,17 @@ def plans(study: Study) -> list[Plan]:
 
 def parts(plan: Plan, data: Encoded) -> list[Parts]:
     """Return the run's split of every domain."""
-    split = plan.config.split
+    how = {"num_classes": data.num_classes, "shares": plan.config.split.shares, "seed": plan.seed}
+    shown = [things for things in data.things if things is not None]
+    if len(shown) == len(data.names):
+        return divide_things(list(zip(data.y, shown, strict=True)), **how)
     return [
         divide(
             y,
-            num_classes=data.num_classes,
-            pool=split.pool,
-            reference=split.reference,
-            test=split.test,
-            seed=plan.seed,
+            **how,
             client=m,
             name=data.names[m],
+            tests=data.test[m].y if data.keeps_tests(m) else None,
         )
         for m, y in enumerate(data.y)
     ]
@@ -69,12 +72,12 @@ def parts(plan: Plan, data: Encoded) -> list[Parts]:
 def canaries(plan: Plan, data: Encoded) -> Records | None:
     """Return the canaries that the run plants, without their signs."""
     wanted = plan.config.canaries
-    if not wanted.count or not plan.config.method.uploads:
+    if not wanted.count or plan.config.method.sends is not Sends.PROTOTYPES:
         return None
     return canary.design(
         clients=len(data.names),
         count=wanted.count,
-        dim=data.x[0].shape[1],
+        dim=data.dim,
         norm=wanted.norm,
         per_class=wanted.per_class,
         num_classes=data.num_classes,
@@ -87,7 +90,11 @@ def known(plan: Plan, data: Encoded) -> list[Known]:
     planted = canaries(plan, data)
     return [
         Known.at_first(
-            client=m, classes=data.num_classes, canaries=planted, owned=_records(data, m, part.reference)
+            client=m,
+            classes=data.num_classes,
+            canaries=planted,
+            owned=_records(data, m, part.reference),
+            summary=plan.config.method.summary,
         )
         for m, part in enumerate(parts(plan, data))
     ]
@@ -98,26 +105,38 @@ def refuse_impossible(plan: Plan, data: Encoded) -> None:
     parts(plan, data)
     canaries(plan, data)
     mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
-    if not plan.config.method.uploads:
-        return
     free = known(plan, data)
-    for m, mine in enumerate(own(plan, data)):
+    for m, mine in enumerate(first_messages(plan, data)):
         try:
-            mechanism.privatize(mine, NoNoise(), free[m])
+            mechanism.send(mine, NoNoise(), free[m])
         except ValueError as error:
             raise InputError(f"cell {plan.cell}, client {data.names[m]}: {error}") from None
 
 
-def own(plan: Plan, data: Encoded) -> list[Embeddings]:
-    """Return each client's records under the encoder as it is before anything is trained."""
+def first_messages(plan: Plan, data: Encoded) -> list[Embeddings] | list[Weights]:
+    """Return what each client would make its message of before anything is trained; nothing where none is sent."""
+    config = plan.config
+    if config.method.sends is Sends.NOTHING:
+        return []
+    if config.method.sends is Sends.WEIGHTS:
+        return [_initial_weights(plan, data, m) for m in range(len(data.names))]
     return [
         Embeddings(
             vectors=data.x[m][part.members].astype(np.float64),
             labels=data.y[m][part.members],
-            encoder=plan.config.model.encoder_depends_on,
+            encoder=config.method.encoder_depends_on(config.architecture(m).model),
         )
         for m, part in enumerate(parts(plan, data))
     ]
+
+
+def _initial_weights(plan: Plan, data: Encoded, client: int) -> Weights:
+    one = plan.config.architecture(client)
+    start = one.model.build(one.encoder).start(dim=data.dim, num_classes=data.num_classes, seed=plan.seed)
+    return Weights(
+        named={name: p for name, p in start.items() if plan.config.method.sends_weight(name)},
+        depends_on=DependsOn.PRIVATE_STATE,
+    )
 
 
 def info(plan: Plan, data: Encoded) -> RunInfo:
@@ -129,7 +148,7 @@ def info(plan: Plan, data: Encoded) -> RunInfo:
         rounds=plan.config.rounds,
         clients=data.names,
         num_classes=data.num_classes,
-        dim=data.x[0].shape[1],
+        dim=data.dim,
         promise=promise and promise._asdict(),
         budget=_budget(plan),
         config=json.loads(canonical_json(plan.config.settings())),
@@ -215,6 +234,7 @@ def _alike(one: Plan, other: Plan) -> bool:
 def _shared(config: RunConfig) -> str:
     """Return what must be equal for two runs to be trained as one batch."""
     settings = config.settings()
-    shared = {key: settings[key] for key in ("data", "encoder", "model", "method", "rounds")}
+    keys = ("data", "encoder", "model", "mixed", "method", "rounds", "precision")
+    shared = {key: settings.get(key) for key in keys}
     rule = config.defense.local
     return canonical_json({**shared, "rule": [type(rule).__name__, rule.model_dump(mode="json")]})

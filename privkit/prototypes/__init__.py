@@ -1,0 +1,1 @@
+"""How the records of a class become prototypes: one plug-in per file."""

@@ -1,0 +1,82 @@
+"""From runs to fleets: the clients of a batch, grouped by what they train."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from privkit.atomic import canonical_json
+from privkit.data._split import Parts
+from privkit.train import study as studies
+from privkit.train.cohort import Client, Cohort
+from privkit.train.encoded import Encoded
+from privkit.train.local import Fleet
+
+
+def fleets(plans: Sequence[studies.Plan], data: Encoded, device: torch.device) -> list[Fleet]:
+    """Return the clients of some runs that are trained together, one fleet per architecture.
+
+    Args:
+        plans: the runs; they agree in everything but seed and release.
+        data: under the encoder of each client.
+        device: to train on.
+    """
+    config = plans[0].config
+    groups: dict[str, list[Client]] = {}
+    for client in _clients(plans, data):
+        one = config.architecture(client.index)
+        # features are the same kind of input whatever encoder gave them
+        parts = [one.model.model_dump(mode="json"), one.encoder.settings() if one.model.inside else None]
+        groups.setdefault(canonical_json(parts), []).append(client)
+    return [_fleet(plans, data, clients, device) for clients in groups.values()]
+
+
+def _fleet(
+    plans: Sequence[studies.Plan], data: Encoded, clients: Sequence[Client], device: torch.device
+) -> Fleet:
+    config, cohort = plans[0].config, Cohort.stack(clients, device)
+    one = config.architecture(clients[0].index)
+    network = one.model.build(one.encoder).to(device)
+    seeds = [client.seed for client in cohort.clients]
+    start = {
+        seed: network.start(dim=data.dim, num_classes=data.num_classes, seed=seed)
+        for seed in sorted(set(seeds))
+    }
+    params = {
+        name: torch.from_numpy(np.stack([start[seed][name] for seed in seeds])).to(device)
+        for name in start[seeds[0]]
+    }
+    return Fleet.start(network, cohort, params, rule=config.defense.local, precision=config.precision)
+
+
+def _clients(plans: Sequence[studies.Plan], data: Encoded) -> list[Client]:
+    tests: dict[tuple[int, bytes], tuple[np.ndarray, np.ndarray]] = {}
+    return [
+        _client(r, m, plan.seed, split, data, tests)
+        for r, plan in enumerate(plans)
+        for m, split in enumerate(studies.parts(plan, data))
+    ]
+
+
+def _client(
+    run: int,
+    index: int,
+    seed: int,
+    split: Parts,
+    data: Encoded,
+    tests: dict[tuple[int, bytes], tuple[np.ndarray, np.ndarray]],
+) -> Client:
+    own, held_out = data.own[index], data.test[index]
+    key = (id(held_out), split.test.tobytes())
+    if key not in tests:
+        tests[key] = (held_out.read[split.test], held_out.y[split.test])
+    x_test, y_test = tests[key]
+    return Client(
+        run=run,
+        index=index,
+        seed=seed,
+        x=own.read[split.members],
+        y=own.y[split.members],
+        x_test=x_test,
+        y_test=y_test,
+    )
