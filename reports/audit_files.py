@@ -182,7 +182,7 @@ def setting(config: dict[str, Any], seeds: list[int | None]) -> str:
         return f"recorded by other code, {count}"
     parts = [
         f"{section} {_named(config[section])}"
-        for section in ("data", "encoder", "model", "method", "defense", "split", "canaries")
+        for section in ("data", "encoder", "model", "mixed", "method", "defense", "split", "canaries")
         if section in config
     ]
     return f"{count}, {config.get('rounds')} rounds; {'; '.join(parts)}"
@@ -190,6 +190,8 @@ def setting(config: dict[str, Any], seeds: list[int | None]) -> str:
 
 def _named(section: Any) -> str:
     """Return one section of a configuration in one line."""
+    if isinstance(section, list):
+        return " | ".join(map(_named, section))
     if not isinstance(section, dict):
         return str(section)
     inner = ", ".join(f"{key} {_named(value)}" for key, value in section.items() if key != "name")

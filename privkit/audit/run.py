@@ -20,6 +20,7 @@ from privkit.audit.scored import RunView
 from privkit.audit.spending import spending
 from privkit.audit.verdict import SIGNIFICANCE, Evidence, decide, worst
 from privkit.audit.work import Work
+from privkit.personal import PersonalModel
 from reports import numbers
 from reports.findings import CellFindings, Findings, Line, NoiseScale
 
@@ -168,11 +169,15 @@ def _smallest(family: Holm, cell: str, attack: str) -> float | None:
 
 
 def _model(cell: Cell) -> str:
-    model = cell.first.info.config.get("model")
+    """Return, in words, what the clients of a cell train."""
+    config = cell.first.info.config
+    model, mixed = config.get("model"), config.get("mixed")
     if not isinstance(model, dict):
         return "recorded by other code" if model is None else str(model)
-    width = model.get("adapter")
-    return "frozen encoder" if width is None else f"adapter of width {width} after the backbone"
+    if not mixed:
+        return PersonalModel.model_validate(model).placement
+    parts = [f"{one['encoder']['name']}: {PersonalModel.model_validate(one['model']).placement}" for one in mixed]
+    return f"{len(mixed)} architectures ({'; '.join(parts)})"
 
 
 def _provenance(groups: list[Cell], attacks: Sequence[Attack]) -> dict[str, object]:
