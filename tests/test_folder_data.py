@@ -1,0 +1,736 @@
+"""Pictures and digits from the public folder layouts: read right, in a fixed order, or refused by name."""
+
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from privkit import plug
+from privkit.data import _pickle, _share
+from privkit.data._base import AbstractData, Domain
+from privkit.data._folders import natural
+from privkit.data.digits5 import Digits5
+from privkit.data.office_caltech import OfficeCaltech
+from privkit.data.pacs import Pacs
+from privkit.errors import InputError
+from tests import layouts
+
+
+@pytest.fixture
+def pacs(tmp_path: Path) -> Path:
+    """A folder that holds PACS: two classes of three pictures in each domain."""
+    layouts.domain_folders(tmp_path / "PACS")
+    return tmp_path
+
+
+def squared(path: Path, side: int) -> np.ndarray:
+    return np.asarray(Image.open(path).convert("RGB").resize((side, side), Image.Resampling.BICUBIC))
+
+
+def same(ours: tuple[Domain, ...], theirs: tuple[Domain, ...]) -> bool:
+    return all(
+        a.name == b.name and np.array_equal(a.records, b.records) and np.array_equal(a.labels, b.labels)
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def refused(data: AbstractData, message: str) -> None:
+    with pytest.raises(InputError, match=message) as found:
+        data.load()
+    assert str(found.value).count(". ") == 0, "one sentence"
+
+
+# folders of pictures
+
+
+def test_each_domain_is_read_class_by_class_in_counting_order(pacs: Path) -> None:
+    layouts.picture(pacs / "PACS/photo/dog/pic_10.jpg", seed=7)
+    domains = Pacs(root=pacs, side=8).load()
+    assert [domain.name for domain in domains] == ["photo", "art_painting", "cartoon", "sketch"]
+    wanted = [f"dog/pic_{i}.jpg" for i in (1, 2, 3, 10)] + [f"house/pic_{i}.jpg" for i in (1, 2, 3)]
+    photo = domains[0]
+    assert photo.records.dtype == np.uint8
+    assert photo.labels.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert photo.test is None
+    for record, name in zip(photo.records, wanted, strict=True):
+        assert np.array_equal(record, squared(pacs / "PACS/photo" / name, 8))
+
+
+@pytest.mark.parametrize("inside", ["PACS", "pacs", "PACS/kfold", "pacs/images", "."])
+def test_root_is_the_folder_of_the_domains_or_one_above(pacs: Path, inside: str) -> None:
+    home = pacs / "moved" / inside
+    shutil.copytree(pacs / "PACS", home)
+    wanted = Pacs(root=pacs / "PACS", side=4).load()
+    assert same(Pacs(root=pacs / "moved", side=4).load(), wanted)
+    assert same(Pacs(root=home, side=4).load(), wanted)
+
+
+@pytest.mark.parametrize(
+    "title", ["Office-Caltech-10", "Office_Caltech_10", "office_caltech_10", "OfficeCaltech"]
+)
+def test_office_caltech_is_found_under_its_usual_names(tmp_path: Path, title: str) -> None:
+    layouts.domain_folders(tmp_path / title, layouts.OFFICE, classes=("back_pack", "bike", "mug"))
+    data = OfficeCaltech(root=tmp_path, side=4)
+    assert [domain.name for domain in data.load()] == ["amazon", "caltech", "dslr", "webcam"]
+    assert data.num_classes == 3
+    assert data.classes == ("back_pack", "bike", "mug")
+
+
+def test_side_is_224_pixels_by_default(pacs: Path) -> None:
+    (photo,) = Pacs(root=pacs, domains=("photo",)).load()
+    assert photo.records.shape == (6, 224, 224, 3)
+
+
+def test_a_domain_keeps_its_labels_whichever_others_are_loaded(pacs: Path) -> None:
+    layouts.class_folders(pacs / "PACS/sketch", {"cat": 1})
+    for domain in Pacs(root=pacs, side=4, domains=("sketch", "photo")).load():
+        assert (
+            domain.labels.tolist()
+            == {"sketch": [0, 1, 1, 1, 2, 2, 2], "photo": [1, 1, 1, 2, 2, 2]}[domain.name]
+        )
+    assert Pacs(root=pacs, domains=("photo",)).num_classes == 3
+
+
+def test_train_and_test_folders_become_the_parts_of_a_domain(pacs: Path) -> None:
+    shutil.rmtree(pacs / "PACS/photo")
+    train = layouts.class_folders(pacs / "PACS/photo/train", {"dog": 3, "house": 2})
+    test = layouts.class_folders(pacs / "PACS/photo/test", {"dog": 1, "house": 1}, seed=50)
+    photo, sketch = Pacs(root=pacs, side=6, domains=("photo", "sketch"), keep=0.4).load()
+    assert photo.labels.tolist() == [0, 1]
+    assert any(np.array_equal(photo.records[0], squared(path, 6)) for path in train["dog"])
+    assert photo.test is not None
+    assert photo.test.labels.tolist() == [0, 1]
+    assert np.array_equal(photo.test.records[1], squared(test["house"][0], 6))
+    assert sketch.test is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "ending"),
+    [
+        ("L", ".png"),
+        ("RGBA", ".png"),
+        ("P", ".png"),
+        ("1", ".bmp"),
+        ("CMYK", ".jpg"),
+        ("RGB", ".webp"),
+        ("L", ".TIFF"),
+    ],
+)
+def test_every_kind_of_picture_becomes_colour(pacs: Path, mode: str, ending: str) -> None:
+    path = pacs / f"PACS/photo/dog/pic_0{ending}"
+    Image.fromarray(layouts.colour(3)).convert(mode).save(path)
+    (photo,) = Pacs(root=pacs, side=5, domains=("photo",)).load()
+    assert np.array_equal(photo.records[0], squared(path, 5))
+
+
+def test_a_palette_with_transparent_entries_is_read_without_complaint(pacs: Path) -> None:
+    path = pacs / "PACS/photo/dog/pic_0.png"
+    Image.fromarray(layouts.colour(3)).convert("P").save(path, transparency=bytes([0, 128, 255]))
+    (photo,) = Pacs(root=pacs, side=5, domains=("photo",)).load()
+    plain = Image.open(path)
+    plain.info.clear()
+    assert np.array_equal(
+        photo.records[0], np.asarray(plain.convert("RGB").resize((5, 5), Image.Resampling.BICUBIC))
+    )
+
+
+def test_what_is_no_picture_is_passed_over(pacs: Path) -> None:
+    before = Pacs(root=pacs, side=4).load()
+    for name in ("photo/dog/Thumbs.db", "photo/dog/._pic_1.jpg", "photo/dog/notes.txt", "photo/.DS_Store"):
+        (pacs / "PACS" / name).write_bytes(b"no picture")
+    (pacs / "PACS/__MACOSX/photo/cow").mkdir(parents=True)
+    assert same(Pacs(root=pacs, side=4).load(), before)
+
+
+@pytest.fixture
+def damaged(pacs: Path) -> Path:
+    """PACS with one empty, one cut and three senseless pictures among photo's six."""
+    whole = pacs / "PACS/photo/house/pic_1.jpg"
+    (pacs / "PACS/photo/dog/pic_2.jpg").write_bytes(b"")
+    whole.write_bytes(whole.read_bytes()[:300])
+    for name in ("dog/pic_4.png", "house/pic_5.jpg", "house/pic_6.gif.jpg"):
+        (pacs / "PACS/photo" / name).write_bytes(b"<html>not found</html>")
+    return pacs
+
+
+def test_unreadable_pictures_are_named_and_counted(damaged: Path) -> None:
+    refused(
+        Pacs(root=damaged, side=4),
+        r"5 of 9 images cannot be used \(photo/dog/pic_2.jpg: .*; photo/dog/pic_4.png: .*; "
+        r"photo/house/pic_1.jpg: .*, …\); .*skip_bad: true",
+    )
+
+
+def test_unreadable_pictures_are_left_out_when_asked_for(damaged: Path) -> None:
+    with pytest.warns(UserWarning, match=r"5 of 9 images cannot be used .*left out"):
+        (photo,) = Pacs(root=damaged, side=4, skip_bad=True, domains=("photo",)).load()
+    names = ("dog/pic_1.jpg", "dog/pic_3.jpg", "house/pic_2.jpg", "house/pic_3.jpg")
+    assert photo.labels.tolist() == [0, 0, 1, 1]
+    for record, name in zip(photo.records, names, strict=True):
+        assert np.array_equal(record, squared(damaged / "PACS/photo" / name, 4))
+
+
+def test_a_domain_of_nothing_but_unreadable_pictures_is_refused(pacs: Path) -> None:
+    for path in (pacs / "PACS/cartoon").rglob("*.png"):
+        path.write_bytes(b"no picture")
+    with pytest.warns(UserWarning, match="6 of 6"):
+        refused(Pacs(root=pacs, side=4, skip_bad=True), "domain cartoon has no training pictures")
+
+
+def test_a_class_may_be_missing_or_have_one_picture_but_a_domain_may_not_be_empty(pacs: Path) -> None:
+    shutil.rmtree(pacs / "PACS/photo/dog")
+    for path in (pacs / "PACS/sketch/dog").iterdir():
+        path.unlink()
+    for path in [*(pacs / "PACS/cartoon/house").iterdir()][1:]:
+        path.unlink()
+    photo, cartoon, sketch = Pacs(root=pacs, side=4, domains=("photo", "cartoon", "sketch")).load()
+    assert photo.labels.tolist() == sketch.labels.tolist() == [1, 1, 1]
+    assert cartoon.labels.tolist() == [0, 0, 0, 1]
+    shutil.rmtree(pacs / "PACS/photo/house")
+    refused(
+        Pacs(root=pacs, side=4), "domain photo has no training pictures; add some, or leave it out of domains"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda home: shutil.rmtree(home),
+            r"root='.*' does not exist; PACS is read as PACS/\{photo.*data: objects",
+        ),
+        (lambda home: (shutil.rmtree(home), home.write_bytes(b"")), "is a file; unpack it"),
+        (
+            lambda home: (shutil.rmtree(home), home.mkdir()),
+            "holds none of photo, art_painting, cartoon, sketch; PACS",
+        ),
+        (lambda home: shutil.rmtree(home / "sketch"), "holds no sketch; PACS is read as"),
+        (
+            lambda home: layouts.class_folders(home / "Art Painting", {"dog": 1}),
+            "are two spellings of domain art_paint",
+        ),
+        (
+            lambda home: layouts.class_folders(home / "photo", {"Dog": 1}),
+            "'[dD]og' and '[dD]og' .* only in spelling",
+        ),
+        (lambda home: layouts.class_folders(home / "kfold/photo", {"dog": 1}), "both hold domains of PACS"),
+        (lambda home: layouts.picture(home / "photo/pic_9.jpg"), "lies outside of any class folder"),
+        (
+            lambda home: layouts.class_folders(home / "photo/train", {}) or (home / "photo/train").mkdir(),
+            "exactly train",
+        ),
+        (
+            lambda home: [(home / "photo" / part / "dog").mkdir(parents=True) for part in ("train", "test")],
+            "holds dog, house, test, train; keep either class folders in it, or exactly train and test",
+        ),
+        (
+            lambda home: [shutil.rmtree(p) for p in home.glob("*/dog")],
+            "has 1 class folders in photo, art_painting",
+        ),
+    ],
+)
+def test_a_folder_that_is_not_as_wanted_is_refused(pacs: Path, change, message: str) -> None:
+    change(pacs / "PACS")
+    refused(Pacs(root=pacs / "PACS", side=4), message)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"domains": ["photos"]}, r"domain 'photos' is unknown; .*Did you mean photo\?"),
+        ({"domains": ["photo", "photo"]}, "named twice"),
+        ({"domains": []}, "at least 1 item"),
+        ({"side": 0}, "greater than or equal to 1"),
+        ({"keep": 0}, "greater than 0"),
+        ({"keep": 1.5}, "less than or equal to 1"),
+        ({"test_share": 1.0}, "less than 1"),
+        ({"root": None}, "root"),
+        ({"skip": True}, "Did you mean skip_bad"),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_sentence(settings: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plug.build("privkit.data", {"name": "pacs", "root": "data", **settings})
+
+
+@pytest.mark.parametrize("name", ["pacs", "office_caltech", "digits5"])
+def test_settings_come_back(name: str) -> None:
+    data = plug.build("privkit.data", {"name": name, "root": "data", "keep": 0.3, "manifest": "m.txt"})
+    assert data.settings()["root"] == "data"
+    assert plug.build("privkit.data", data.settings()) == data
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=8), st.text("abcABC_é²", max_size=3))
+def test_names_are_ordered_as_people_count(numbers: list[int], stem: str) -> None:
+    names = [f"{stem}{number}.jpg" for number in numbers]
+    counted = [f"{stem}{number}.jpg" for number in sorted(numbers)]
+    assert sorted(names, key=natural) == counted
+
+
+# shares
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=40),
+    st.floats(0.01, 1),
+    st.floats(0.01, 1),
+)
+def test_shares_are_stratified_nested_and_chosen_by_name(labels: list[int], one: float, other: float) -> None:
+    y, names = np.array(labels), tuple(f"record {i}" for i in range(len(labels)))
+    small, large = (_share.of_each_class(y, names, share=s, purpose="keep") for s in sorted((one, other)))
+    assert set(small) <= set(large)
+    for label in np.unique(y):
+        total, kept = (y == label).sum(), (y[large] == label).sum()
+        assert kept == max(1, round_half_up(max(one, other) * total))
+    order = np.random.default_rng(0).permutation(len(y))
+    again = _share.of_each_class(
+        y[order], tuple(names[i] for i in order), share=max(one, other), purpose="keep"
+    )
+    assert sorted(order[again]) == large.tolist()
+
+
+def round_half_up(value: float) -> int:
+    return int(np.floor(value + 0.5))
+
+
+def test_two_purposes_choose_independently() -> None:
+    names = tuple(map(str, range(4000)))
+    one, other = (
+        _share.of_each_class(np.zeros(4000, int), names, share=0.5, purpose=p) for p in ("keep", "test")
+    )
+    assert abs(len(np.intersect1d(one, other)) - 1000) < 4 * np.sqrt(4000 / 16)
+
+
+def test_test_share_is_held_out_and_keep_leaves_it_whole(tmp_path: Path) -> None:
+    layouts.domain_folders(tmp_path, per_class=10)
+    everything = Pacs(root=tmp_path, side=4, domains=("photo",)).load()[0]
+    (whole,) = Pacs(root=tmp_path, side=4, domains=("photo",), test_share=0.2).load()
+    (part,) = Pacs(root=tmp_path, side=4, domains=("photo",), test_share=0.2, keep=0.3).load()
+    assert whole.test is not None
+    assert part.test is not None
+    assert np.bincount(whole.labels).tolist() == [8, 8]
+    assert np.bincount(part.labels).tolist() == [2, 2]
+    assert np.array_equal(whole.test.records, part.test.records)
+    assert np.bincount(part.test.labels).tolist() == [2, 2]
+    together = {r.tobytes() for r in whole.records} | {r.tobytes() for r in whole.test.records}
+    assert together == {r.tobytes() for r in everything.records}
+    assert {r.tobytes() for r in part.records} < {r.tobytes() for r in whole.records}
+
+
+def test_what_keep_leaves_out_is_never_opened(tmp_path: Path) -> None:
+    layouts.domain_folders(tmp_path, per_class=10)
+    data = Pacs(root=tmp_path, side=4, domains=("photo",), keep=0.3)
+    before = data.load()
+    paths = sorted((tmp_path / "photo").rglob("*.jpg"), key=lambda path: natural(str(path)))
+    names = tuple(path.relative_to(tmp_path).as_posix() for path in paths)
+    labels = np.array([path.parent.name == "house" for path in paths], int)
+    kept = _share.of_each_class(labels, names, share=0.3, purpose="keep")
+    assert len(kept) == 6
+    for row in np.setdiff1d(np.arange(20), kept):
+        paths[row].write_bytes(b"no picture")
+    assert same(data.load(), before)
+
+
+# manifests
+
+
+def test_a_manifest_names_what_differs_is_missing_and_is_extra(pacs: Path) -> None:
+    kept = pacs / "kept.manifest"
+    Pacs(root=pacs).write_manifest(kept)
+    data = Pacs(root=pacs, side=4, manifest=kept, domains=("photo",))
+    assert same(data.load(), Pacs(root=pacs, side=4, domains=("photo",)).load())
+    (pacs / "PACS/sketch/dog/pic_1.jpeg").rename(pacs / "PACS/sketch/dog/pic_4.jpeg")
+    content = bytearray((pacs / "PACS/photo/dog/pic_1.jpg").read_bytes())
+    content[-1] ^= 1
+    (pacs / "PACS/photo/dog/pic_1.jpg").write_bytes(content)
+    refused(
+        data,
+        r"manifest='.*kept.manifest': 1 differ \(photo/dog/pic_1.jpg\), 1 are missing \(sketch/dog/pic_1.jpeg\), "
+        r"1 are extra \(sketch/dog/pic_4.jpeg\); restore them",
+    )
+
+
+def test_a_manifest_is_sha256_size_and_path_and_does_not_depend_on_the_root(pacs: Path) -> None:
+    import hashlib
+
+    one, two = Pacs(root=pacs).current_manifest(), Pacs(root=pacs / "PACS").current_manifest()
+    assert one == two
+    first = pacs / "PACS/art_painting/dog/pic_1.JPG"
+    digest = hashlib.sha256(first.read_bytes()).hexdigest()
+    assert one.text.splitlines()[0] == f"{digest}  {first.stat().st_size}  art_painting/dog/pic_1.JPG"
+    assert one.digest == hashlib.sha256(one.text.encode()).hexdigest()
+    assert len(one.files) == 24
+
+
+def test_a_manifest_that_is_missing_or_damaged_is_refused(pacs: Path) -> None:
+    refused(
+        Pacs(root=pacs, manifest=pacs / "none"), r"manifest='.*none' cannot be read .*write_manifest\(path\)"
+    )
+    (pacs / "odd").write_text("12  photo/dog/pic_1.jpg\n")
+    refused(Pacs(root=pacs, manifest=pacs / "odd"), "odd, line 1: .* is not sha256, size and path")
+
+
+# published lists
+
+
+def kfold(home: Path, domain: str, parts: dict[str, list[str]]) -> None:
+    for part, lines in parts.items():
+        (home / f"{domain}_{part}_kfold.txt").write_text("".join(f"{line}\n" for line in lines))
+
+
+def entries(numbers: tuple[int, ...]) -> list[str]:
+    return [
+        f"photo/{name}/pic_{i}.jpg {label}" for label, name in ((1, "dog"), (2, "house")) for i in numbers
+    ]
+
+
+@pytest.mark.parametrize("place", ["PACS", "PACS/splits", "splits"])
+def test_the_lists_of_pacs_hold_out_what_training_does_not_name(pacs: Path, place: str) -> None:
+    (pacs / place).mkdir(exist_ok=True)
+    kfold(
+        pacs / place,
+        "photo",
+        {"train": entries((1, 3)), "crossval": entries((2,)), "test": entries((1, 2, 3))},
+    )
+    (photo,) = Pacs(root=pacs, side=4, domains=("photo",), lists=True).load()
+    assert photo.labels.tolist() == [0, 0, 1, 1]
+    assert photo.test is not None
+    assert photo.test.labels.tolist() == [0, 1]
+    assert np.array_equal(photo.test.records[1], squared(pacs / "PACS/photo/house/pic_2.jpg", 4))
+    (ignored,) = Pacs(root=pacs, side=4, domains=("photo",)).load()
+    assert ignored.test is None
+    assert len(ignored.labels) == 6
+
+
+def test_wrong_entries_of_a_list_are_refused_or_left_out(pacs: Path) -> None:
+    # the published list of art_painting holds one picture with label 0
+    held_out = ["photo/dog/pic_2.jpg 0", "photo/house/pic_2.jpg 1", "photo/dog/pic_9.jpg 1"]
+    kfold(pacs / "PACS", "photo", {"train": entries((1,)), "crossval": held_out, "test": entries((1,))})
+    data = {"root": pacs, "side": 4, "domains": ("photo",), "lists": True}
+    refused(Pacs(**data), r"5 of 6 images cannot be used \(dog/pic_2.jpg: a list gives it label 0 of 1 to 2")
+    with pytest.warns(UserWarning, match="5 of 6"):
+        refused(Pacs(**data, skip_bad=True), "domain photo has no test pictures")
+    kfold(pacs / "PACS", "photo", {"test": entries((1, 3))})
+    with pytest.warns(UserWarning, match="3 of 6"):
+        (photo,) = Pacs(**data, skip_bad=True).load()
+    assert photo.test is not None
+    assert len(photo.labels) == len(photo.test.labels) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("photo/dog/pic_1.jpg", "train_kfold.txt, line 2: 'photo/dog/pic_1.jpg' is no picture and number"),
+        ("photo/dog/pic_1.jpg one", "is no picture and number"),
+        ("sketch/dog/pic_1.jpg 1", "is no picture and number such as photo/dog/1.jpg 1"),
+    ],
+)
+def test_a_line_that_is_no_entry_is_refused(pacs: Path, line: str, message: str) -> None:
+    kfold(pacs / "PACS", "photo", {"train": ["", line], "crossval": [], "test": []})
+    refused(Pacs(root=pacs, side=4, lists=True), message)
+
+
+def test_lists_that_are_missing_are_refused(pacs: Path) -> None:
+    refused(Pacs(root=pacs, lists=True), "photo_train_kfold.txt is missing; add it, or set lists: false")
+    kfold(pacs / "PACS", "photo", {"train": entries((1,))})
+    refused(Pacs(root=pacs, lists=True), "photo_crossval_kfold.txt is missing")
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Path:
+    return layouts.domain_folders(
+        tmp_path / "office_caltech_10", layouts.OFFICE, classes=("back_pack", "mug")
+    )
+
+
+def office_lists(home: Path, below: str, protocol: int) -> None:
+    for domain, ending in zip(layouts.OFFICE, (".jpg", ".JPG", ".png", ".jpeg"), strict=True):
+        for part, numbers in (("train", (1, 2)), ("test", (3,))):
+            paths = [f"{below}{domain}/{c}/pic_{i}{ending}" for c in ("back_pack", "mug") for i in numbers]
+            names = [c for c in ("back_pack", "mug") for _ in numbers]
+            pair = (paths, names) if protocol < 4 else (np.array(paths), np.array(names))
+            layouts.dump(home / f"{domain}_{part}.pkl", pair, protocol=protocol)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("below", ["office_caltech_10/", "", "../data/office_caltech_10/"])
+def test_the_lists_that_fedbn_published_are_followed(office: Path, below: str, protocol: int) -> None:
+    office_lists(office, below, protocol)
+    amazon, _, dslr, _ = OfficeCaltech(root=office.parent, side=4, lists=True).load()
+    assert amazon.labels.tolist() == [0, 0, 1, 1]
+    assert dslr.test is not None
+    assert dslr.test.labels.tolist() == [0, 1]
+    assert np.array_equal(dslr.test.records[0], squared(office / "dslr/back_pack/pic_3.png", 4))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ((["office_caltech_10/dslr/mug/pic_1.jpg"], ["mug"]), "is no path of a picture of amazon"),
+        ((["amazon/mug/pic_1.jpg"], ["mug", "mug"]), "1 paths but 2 class names"),
+        (3, "is not a pair of paths and class names"),
+        ((["a"], ["b"], ["c"]), "is not a pair of paths and class names"),
+        (
+            (["amazon/mug/pic_1.jpg"], ["cup"]),
+            "mug/pic_1.jpg: a list gives it label 'cup', its folder another",
+        ),
+        ((["amazon/mug/../../../x.jpg"], ["mug"]), "a list names it, but it is not there"),
+    ],
+)
+def test_a_list_of_fedbn_that_is_odd_is_refused(office: Path, value: object, message: str) -> None:
+    office_lists(office, "", 4)
+    layouts.dump(office / "amazon_train.pkl", value)
+    refused(OfficeCaltech(root=office, side=4, lists=True), message)
+
+
+# pickles
+
+
+def test_a_pickle_that_would_run_code_is_refused_before_it_does(office: Path) -> None:
+    office_lists(office, "", 4)
+    for protocol in range(6):
+        layouts.dump(
+            office / "amazon_train.pkl", ([layouts.RunsCode(office / "made")], ["mug"]), protocol=protocol
+        )
+        refused(OfficeCaltech(root=office, side=4, lists=True), "amazon_train.pkl names .*could run code")
+        assert not (office / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [len, Path("x"), np.random.default_rng, np.float64, complex(1, 2), np.ma.masked_array([1]), range(3)],
+)
+def test_only_arrays_lists_text_and_numbers_are_opened(tmp_path: Path, value: object) -> None:
+    with pytest.raises(InputError, match=r"x\.pkl names .*which could run code"):
+        _pickle.read(layouts.dump(tmp_path / "x.pkl", [value]))
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_arrays_come_back_under_every_protocol(tmp_path: Path, protocol: int) -> None:
+    value = (np.arange(6, dtype=np.uint8).reshape(2, 3), ["é", b"\xff"], np.int64(3), {"a": 1.5, "b": None})
+    path = layouts.dump(tmp_path / "x.pkl", value, protocol=protocol)
+    old = path.read_bytes().replace(b"numpy._core.", b"numpy.core.") if protocol < 4 else path.read_bytes()
+    path.write_bytes(old)  # as numpy 1 wrote it
+    array, texts, number, rest = _pickle.read(path)
+    assert np.array_equal(array, value[0])
+    assert (texts, number, rest) == value[1:]
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"\x80\x04N", b"cos\nsystem\n(S'true'\ntR."])
+def test_a_damaged_or_dangerous_pickle_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.pkl").write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.pkl (is no pickle of arrays|names os\.system)"):
+        _pickle.read(tmp_path / "x.pkl")
+
+
+def test_the_one_function_of_old_pickles_reads_bytes_and_nothing_else(tmp_path: Path) -> None:
+    call = b"c_codecs\nencode\n(Va\nV%s\ntR."
+    (tmp_path / "x.pkl").write_bytes(call % b"latin1")
+    assert _pickle.read(tmp_path / "x.pkl") == b"a"
+    (tmp_path / "x.pkl").write_bytes(call % b"zlib_codec")
+    with pytest.raises(InputError, match="bytes written as 'zlib_codec'"):
+        _pickle.read(tmp_path / "x.pkl")
+
+
+# digits
+
+
+@pytest.fixture
+def digits(tmp_path: Path) -> Path:
+    layouts.idx_files(tmp_path / "MNIST/raw")
+    layouts.usps_files(tmp_path / "USPS")
+    layouts.svhn_files(tmp_path / "SVHN")
+    for part, count in (("imgs_train", 2), ("imgs_valid", 1)):
+        layouts.class_folders(
+            tmp_path / "synthetic_digits" / part, {str(d): count for d in range(10)}, seed=count
+        )
+    return tmp_path
+
+
+def test_four_digit_domains_in_colour_with_their_own_test_parts(digits: Path) -> None:
+    domains = Digits5(root=digits).load()
+    assert [domain.name for domain in domains] == ["mnist", "usps", "svhn", "syn"]
+    for domain in domains:
+        assert domain.records.shape == (20, 32, 32, 3)
+        assert np.bincount(domain.labels).tolist() == [2] * 10
+        assert domain.test is not None
+        assert np.bincount(domain.test.labels).tolist() == [1] * 10
+
+
+def test_mnist_is_grey_in_three_channels(digits: Path) -> None:
+    (mnist,) = Digits5(root=digits, side=28, domains=("mnist",)).load()
+    stored = np.random.default_rng(20).integers(0, 256, (20, 28, 28), dtype=np.uint8)
+    assert np.array_equal(mnist.records, np.repeat(stored[..., None], 3, axis=-1))
+    (large,) = Digits5(root=digits, domains=("mnist",)).load()
+    wanted = Image.fromarray(stored[3]).resize((32, 32), Image.Resampling.BICUBIC)
+    assert np.abs(large.records[3, ..., 0].astype(int) - np.asarray(wanted)).max() <= 1
+
+
+def test_usps_has_digit_0_as_label_1_and_grey_from_minus_1_to_1(digits: Path) -> None:
+    (usps,) = Digits5(root=digits, side=16, domains=("usps",)).load()
+    values = np.random.default_rng(20).uniform(-1, 1, (20, 256)).round(3)
+    grey = np.floor((values.astype(np.float32) + 1) / 2 * 255).reshape(20, 16, 16)
+    assert np.array_equal(usps.records[..., 0], grey)
+    assert usps.labels.tolist() == [*range(10), *range(10)]
+
+
+def test_svhn_has_digit_0_as_label_10(digits: Path) -> None:
+    (svhn,) = Digits5(root=digits, domains=("svhn",)).load()
+    stored = np.random.default_rng(20).integers(0, 256, (32, 32, 3, 20), dtype=np.uint8)
+    assert svhn.labels[:10].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]
+    assert np.array_equal(svhn.records[5], stored[..., 5])
+
+
+def test_syn_is_read_from_either_of_its_layouts(digits: Path) -> None:
+    (one,) = Digits5(root=digits, domains=("syn",)).load()
+    (digits / "synthetic_digits").rename(digits / "syn")
+    for before, after in (("imgs_train", "train"), ("imgs_valid", "val")):
+        (digits / "syn" / before).rename(digits / "syn" / after)
+    (other,) = Digits5(root=digits, domains=("syn",)).load()
+    assert same((one,), (other,))
+    assert one.test is not None
+    assert np.array_equal(one.test.records[0], squared(digits / "syn/val/0/pic_1.jpg", 32))
+
+
+def test_keep_leaves_a_share_of_training_and_all_tests_packed_or_not(digits: Path) -> None:
+    packed = Digits5(root=digits, keep=0.5, domains=("mnist", "svhn")).load()
+    for domain in packed:
+        assert np.bincount(domain.labels).tolist() == [1] * 10
+        assert domain.test is not None
+        assert len(domain.test.labels) == 10
+    for path in (digits / "MNIST/raw").iterdir():
+        path.unlink()
+    layouts.idx_files(digits / "MNIST/raw", packed=False)
+    assert same(Digits5(root=digits, keep=0.5, domains=("mnist", "svhn")).load(), packed)
+
+
+def test_the_partitions_that_fedbn_published_are_joined(tmp_path: Path) -> None:
+    home = tmp_path / "digit_dataset"
+    shapes = {"MNIST": (28, 28), "USPS": (16, 16), "SVHN": (32, 32, 3), "SynthDigits": (32, 32, 3)}
+    for name, shape in shapes.items():
+        layouts.fedbn_digits(home / name, shape)
+    domains = Digits5(root=tmp_path).load()
+    assert same(Digits5(root=home).load(), domains)
+    for domain in domains:
+        assert domain.records.shape == (100, 32, 32, 3)
+        assert domain.test is not None
+        assert len(domain.test.labels) == 10
+    third = np.random.default_rng(3).integers(0, 256, (10, 32, 32, 3), dtype=np.uint8)
+    assert np.array_equal(domains[2].records[30:40], third)
+    assert len(Digits5(root=tmp_path).files()) == 44
+
+
+def test_a_digit_domain_that_is_there_twice_is_refused(digits: Path) -> None:
+    layouts.fedbn_digits(digits / "digit_dataset/MNIST", (28, 28))
+    refused(Digits5(root=digits), "mnist is in .*raw and in .*digit_dataset.*MNIST; move one away")
+
+
+def cut(path: Path, keep: int) -> None:
+    path.write_bytes(path.read_bytes()[:keep])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda r: (r / "MNIST/raw/train-images-idx3-ubyte.gz").unlink(),
+            "holds no MNIST/raw/train-images.*data: digits",
+        ),
+        (lambda r: cut(r / "MNIST/raw/train-images-idx3-ubyte.gz", 2000), "ubyte.gz cannot be read"),
+        (
+            lambda r: layouts.write(
+                r / "MNIST/raw/t10k-images-idx3-ubyte.gz", b"\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x01a"
+            ),
+            "holds 1 values, but says 2 x 1 x 1",
+        ),
+        (
+            lambda r: layouts.write(
+                r / "MNIST/raw/t10k-images-idx3-ubyte.gz", layouts.idx_bytes(np.zeros(5))
+            ),
+            "begins with 00000801, not with 00000803",
+        ),
+        (
+            lambda r: layouts.write(r / "MNIST/raw/t10k-images-idx3-ubyte.gz", b""),
+            "begins with , not with 00000803",
+        ),
+        (
+            lambda r: layouts.write(
+                r / "MNIST/raw/train-labels-idx1-ubyte.gz", layouts.idx_bytes(np.arange(20))
+            ),
+            r"has label 10 \(record 10\); wanted are 0 to 9",
+        ),
+        (
+            lambda r: layouts.write(
+                r / "MNIST/raw/train-labels-idx1-ubyte.gz", layouts.idx_bytes(np.zeros(19))
+            ),
+            "has 19 labels for 20 images",
+        ),
+        (lambda r: cut(r / "USPS/usps.bz2", 500), "usps.bz2 cannot be read"),
+        (lambda r: (r / "USPS/usps.t.bz2").write_bytes(b"BZh9"), "usps.t.bz2 cannot be read"),
+        (lambda r: usps(r, "11 1:0"), r"has label 10 \(record 0\)"),
+        (lambda r: usps(r, "1 257:0"), "line 1: feature 257 is not one of 1 to 256"),
+        (lambda r: usps(r, "1 1:2"), "line 1: value 2.0 is not between -1 and 1"),
+        (lambda r: usps(r, "1 1:nan"), "line 1: value nan is not between -1 and 1"),
+        (lambda r: usps(r, "1 1-2"), "line 1: could not convert string to float"),
+        (lambda r: usps(r, "one 1:0"), "line 1: invalid literal"),
+        (lambda r: cut(r / "SVHN/train_32x32.mat", 900), "holds no X and y of SVHN"),
+        (lambda r: (r / "SVHN/train_32x32.mat").write_bytes(b""), "holds no X and y of SVHN"),
+        (lambda r: svhn(r, X=np.zeros((32, 32, 3, 2), np.uint8), y=np.array([[0], [1]])), "has label -1"),
+        (lambda r: svhn(r, X=np.zeros((32, 32, 3, 2), np.uint8), y=np.array([[11], [1]])), "has label 11"),
+        (
+            lambda r: svhn(r, X=np.zeros((32, 32, 3, 2)), y=np.array([[1], [1]])),
+            r"holds float64 of shape \[2, 32, 32, 3\]",
+        ),
+        (lambda r: svhn(r, Y=np.zeros(3)), "holds no X and y"),
+        (lambda r: shutil.rmtree(r / "synthetic_digits/imgs_valid"), "holds no synthetic_digits/"),
+        (
+            lambda r: layouts.class_folders(r / "synthetic_digits/imgs_train", {"ten": 1}),
+            "class folder 'ten'",
+        ),
+        (lambda r: shutil.rmtree(r), "does not exist"),
+    ],
+)
+def test_damaged_digit_files_are_refused(digits: Path, change, message: str) -> None:
+    change(digits)
+    refused(Digits5(root=digits), message)
+
+
+def usps(root: Path, line: str) -> None:
+    import bz2
+
+    (root / "USPS/usps.bz2").write_bytes(bz2.compress(f"{line}\n".encode()))
+
+
+def svhn(root: Path, **arrays: np.ndarray) -> None:
+    from scipy.io import savemat
+
+    savemat(root / "SVHN/train_32x32.mat", arrays)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ((np.zeros((2, 28, 28), np.uint8), np.array([0, 10])), "has label 10"),
+        ((np.zeros((2, 28, 28), np.uint8), np.array([0, 1, 2])), "is not a pair of images and labels"),
+        ((np.zeros((2, 28, 28), np.float32), np.array([0, 1])), "holds float32"),
+        ((np.zeros((2, 9, 9), np.uint8), np.array([0, 1])), "holds images of different sizes"),
+        ([1, 2, 3], "is not a pair of images and labels"),
+    ],
+)
+def test_odd_partitions_are_refused(tmp_path: Path, value: object, message: str) -> None:
+    layouts.fedbn_digits(tmp_path / "MNIST", (28, 28))
+    layouts.dump(tmp_path / "MNIST/partitions/train_part4.pkl", value)
+    refused(Digits5(root=tmp_path, domains=("mnist",)), message)
+
+
+def test_a_partition_that_would_run_code_is_refused(tmp_path: Path) -> None:
+    layouts.fedbn_digits(tmp_path / "MNIST", (28, 28))
+    layouts.dump(tmp_path / "MNIST/test.pkl", layouts.RunsCode(tmp_path / "made"))
+    refused(Digits5(root=tmp_path, domains=("mnist",)), "test.pkl names .*could run code")
+    assert not (tmp_path / "made").exists()
+    assert pickle.loads(pickle.dumps(tmp_path)) == tmp_path  # noqa: S301, of our own making
