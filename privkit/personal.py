@@ -23,7 +23,7 @@ class PersonalModel(Settings):
         description="put an adapter after every block inside the backbone instead of one after it; its features "
         "can then not be cached",
     )
-    hidden: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+    hidden: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(
         default=(), description="widths of the head's hidden layers; none makes it one linear layer"
     )
     dropout: float = Field(

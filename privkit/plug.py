@@ -99,8 +99,8 @@ def _kind(package: str) -> str:
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
     """Return the first thing wrong with some settings as one sentence with the way out."""
-    # a misspelt key also leaves the right one missing: say what is wrong, not what follows from it
-    first = min(error.errors(), key=lambda found: found["type"] == "missing")
+    # a misspelt key also leaves the right one missing, and its list too short: say what is wrong, not what follows
+    first = min(error.errors(), key=lambda found: found["type"] in ("missing", "too_short"))
     where = ".".join(str(part) for part in first["loc"]) or "settings"
     if first["type"] == "extra_forbidden":
         *path, key = first["loc"]

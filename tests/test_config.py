@@ -48,9 +48,12 @@ def build(**changes: Any) -> RunConfig:
 
 def test_defaults_are_written_out() -> None:
     settings = build().settings()
-    assert settings["split"] == {"pool": 0.6, "reference": 0.2, "test": 0.2}
+    assert settings["split"] == {"pool": 0.6, "reference": 0.2, "test": 0.2, "small_classes": "refuse"}
     assert settings["canaries"] == {"count": 0, "norm": 3.0, "per_class": 4}
-    assert settings["model"] == {"adapter": None}
+    assert settings["model"] == {"adapter": None, "inside": False, "hidden": [], "dropout": 0.0}
+    assert settings["precision"] == "fp32"
+    assert "mixed" not in settings
+    assert "budget" not in settings
     assert settings["method"]["training"]["epochs"] == 2
 
 
@@ -64,6 +67,9 @@ def test_defaults_are_written_out() -> None:
         {"method": {"name": "local_only", "training": {"epochs": 1, "learning_rate": 0.5}}},
         {"data": {"name": "digits", "domains": ["syn"], "per_class": None}},
         {"split": {"pool": 0.5, "reference": 0.0, "test": 0.1}, "canaries": {"count": 7, "norm": 2.0}},
+        {"split": {"small_classes": "drop"}, "precision": "bf16"},
+        {"model": {"adapter": 8, "inside": True, "hidden": [64, 32], "dropout": 0.1}},
+        {"mixed": [{"encoder": "usps_cnn"}, {"encoder": "usps_cnn", "model": {"hidden": [8]}}]},
     ],
 )
 def test_settings_build_the_same_configuration_again(changes: dict) -> None:
@@ -138,6 +144,19 @@ def test_shares_may_add_up_to_one_and_no_more(pool: float, reference: float, tes
             r"split=\{'pool': 0\.7\}: pool \+ reference \+ test is 1\.1; they may add up",
         ),
         ({"split": None}, "split=None"),
+        ({"split": {"small_classes": "keep"}}, r"split\.small_classes='keep': input should be 'refuse' or 'drop'"),
+        ({"precision": "fp16"}, "precision='fp16': input should be 'fp32' or 'bf16'"),
+        ({"model": {"inside": True}}, "inside: true needs an adapter width; set adapter"),
+        ({"model": {"hidden": [8, 0]}}, r"model\.hidden\.1=0: input should be greater than or equal to 1"),
+        ({"model": {"hidden": [True]}}, r"model\.hidden\.0=True: input should be a valid integer"),
+        ({"model": {"dropout": 1}}, r"model\.dropout=1: input should be less than 1"),
+        ({"model": {"dropout": -0.1}}, r"model\.dropout=-0\.1: input should be greater than or equal to 0"),
+        ({"model": {"hiden": [8]}}, r"unknown key 'model\.hiden'; .*Did you mean hidden\?"),
+        ({"mixed": []}, r"mixed=\[\]"),
+        ({"mixed": [{"model": {}}]}, r"mixed\.0\.encoder is missing; add it"),
+        ({"mixed": [{"encoder": "usps"}]}, r"encoder 'usps' is unknown"),
+        ({"mixed": [{"encoder": "usps_cnn", "head": 3}]}, r"unknown key 'mixed\.0\.head'"),
+        ({"mixed": {"encoder": "usps_cnn"}}, "mixed="),
     ],
 )
 def test_wrong_settings_are_refused_in_one_sentence(changes: dict, message: str) -> None:

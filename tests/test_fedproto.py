@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from privkit.batch import Batch
 from privkit.methods._base import AbstractMethod
+from privkit.methods._down import Down
 from privkit.methods.fedproto import FedProto
 from privkit.methods.local_only import LocalOnly
+from privkit.network import Network
 from privkit.personal import PersonalModel
 from privkit.release import Prototypes
 
@@ -41,8 +43,8 @@ def reference_merge(uploads: list[dict[int, np.ndarray]]) -> dict[int, np.ndarra
 
 
 @pytest.fixture
-def model() -> PersonalModel:
-    return PersonalModel(adapter=2)
+def network() -> Network:
+    return Network(PersonalModel(adapter=2))
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def batch() -> Batch:
 
 
 @pytest.fixture
-def down() -> dict[str, torch.Tensor]:
+def answers() -> dict[str, torch.Tensor]:
     rng = np.random.default_rng(2)
     present = np.ones((G, C), dtype=bool)
     present[:, 5] = False
@@ -79,30 +81,40 @@ def down() -> dict[str, torch.Tensor]:
     }
 
 
+@pytest.fixture
+def down(answers) -> Down:
+    return got(answers)
+
+
+def got(answers: dict[str, torch.Tensor]) -> Down:
+    """Return answers that differ by client, as each got them."""
+    return Down(each=answers, shared={}, run_G=torch.zeros(G, dtype=torch.int64))
+
+
 def of(client: int, named: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
     return {name: t[client].numpy() for name, t in named.items()}
 
 
 def loss_of(
     method: AbstractMethod,
-    model: PersonalModel,
+    network: Network,
     params: dict[str, torch.Tensor],
     batch: Batch,
-    down: dict[str, torch.Tensor],
+    down: Down,
 ) -> torch.Tensor:
-    return method.loss(model, params, model.embed(params, batch.x), batch, down)
+    return method.loss(network, params, network.embed(params, batch.x), batch, down)
 
 
 @pytest.mark.parametrize("pull", [0.0, 0.1, 7.0])
-def test_loss_of_each_client_is_the_reference(model, params, batch, down, pull):
-    found = loss_of(FedProto(pull=pull), model, params, batch, down)
+def test_loss_of_each_client_is_the_reference(network, params, batch, down, answers, pull):
+    found = loss_of(FedProto(pull=pull), network, params, batch, down)
     wanted = [
         reference_loss(
             of(g, params),
             batch.x[g].numpy(),
             batch.y[g].numpy(),
             batch.weight[g].numpy(),
-            **of(g, down),
+            **of(g, answers),
             pull=pull,
         )
         for g in range(G)
@@ -110,8 +122,8 @@ def test_loss_of_each_client_is_the_reference(model, params, batch, down, pull):
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
 
 
-def test_loss_of_local_only_is_the_cross_entropy(model, params, batch):
-    found = loss_of(LocalOnly(), model, params, batch, {})
+def test_loss_of_local_only_is_the_cross_entropy(network, params, batch):
+    found = loss_of(LocalOnly(), network, params, batch, got({}))
     u = [embedded(of(g, params), batch.x[g].numpy()) for g in range(G)]
     logits = [u[g] @ params["head.weight"][g].numpy() + params["head.bias"][g].numpy() for g in range(G)]
     wanted = [batch.weight[g].numpy() @ cross_entropy(logits[g], batch.y[g].numpy()) for g in range(G)]
@@ -119,36 +131,37 @@ def test_loss_of_local_only_is_the_cross_entropy(model, params, batch):
 
 
 @pytest.mark.parametrize("method", [FedProto(pull=3.0), LocalOnly()])
-def test_gradient_of_the_summed_loss_is_that_of_each_client_alone(method, model, params, batch, down):
+def test_gradient_of_the_summed_loss_is_that_of_each_client_alone(method, network, params, batch, down):
     live = {name: p.clone().requires_grad_(True) for name, p in params.items()}
-    together = torch.autograd.grad(loss_of(method, model, live, batch, down).sum(), list(live.values()))
+    together = torch.autograd.grad(loss_of(method, network, live, batch, down).sum(), list(live.values()))
     for g in range(G):
         own = {name: p[g : g + 1].clone().requires_grad_(True) for name, p in params.items()}
         mine = Batch(batch.x[g : g + 1], batch.y[g : g + 1], batch.weight[g : g + 1])
-        loss = loss_of(method, model, own, mine, {name: d[g : g + 1] for name, d in down.items()})
+        loss = loss_of(method, network, own, mine, down.part(slice(g, g + 1)))
         alone = torch.autograd.grad(loss.sum(), list(own.values()))
         for part, whole in zip(alone, together, strict=True):
             torch.testing.assert_close(part[0], whole[g], rtol=1e-12, atol=1e-14)
             assert part.abs().max() > 0
 
 
-def test_an_empty_slot_has_no_influence(model, params, batch, down):
+def test_an_empty_slot_has_no_influence(network, params, batch, down):
     moved = batch.x.clone()
     moved[2, 2:] += 50.0
     other = Batch(moved, batch.y, batch.weight)
     method = FedProto(pull=1.0)
     assert torch.equal(
-        loss_of(method, model, params, batch, down)[2], loss_of(method, model, params, other, down)[2]
+        loss_of(method, network, params, batch, down)[2], loss_of(method, network, params, other, down)[2]
     )
 
 
-def test_a_class_that_nobody_holds_pulls_nothing(model, params, batch, down):
-    far = {**down, "prototypes": down["prototypes"].clone()}
+def test_a_class_that_nobody_holds_pulls_nothing(network, params, batch, answers):
+    far = {**answers, "prototypes": answers["prototypes"].clone()}
     far["prototypes"][:, 5] = 1e6
     far["prototypes"][1] = 1e6
     method = FedProto(pull=1.0)
     assert torch.equal(
-        loss_of(method, model, params, batch, down), loss_of(method, model, params, batch, far)
+        loss_of(method, network, params, batch, got(answers)),
+        loss_of(method, network, params, batch, got(far)),
     )
 
 
@@ -171,9 +184,9 @@ def sent(vectors: dict[int, np.ndarray], counts: int = 1) -> Prototypes:
 @given(rounds())
 def test_server_takes_the_plain_mean_over_the_clients_that_hold_a_class(uploads):
     method = FedProto()
-    start = method.start(dim=D, num_classes=C)
+    start = method.start(dim=D, num_classes=C, seed=0)
     server = method.merge(start, {m: sent(vectors, counts=m + 1) for m, vectors in enumerate(uploads)})
-    got, wanted = method.down(server, 0), reference_merge(uploads)
+    got, wanted = method.shared(server), reference_merge(uploads)
     assert set(np.flatnonzero(got["present"])) == set(wanted)
     for label, vector in wanted.items():
         np.testing.assert_allclose(got["prototypes"][label], vector, rtol=1e-5, atol=1e-6)
@@ -183,7 +196,7 @@ def test_server_takes_the_plain_mean_over_the_clients_that_hold_a_class(uploads)
 @given(rounds(), st.randoms())
 def test_server_does_not_depend_on_the_order_of_its_clients(uploads, random):
     method = FedProto()
-    start = method.start(dim=D, num_classes=C)
+    start = method.start(dim=D, num_classes=C, seed=0)
     messages = [(m, sent(vectors)) for m, vectors in enumerate(uploads)]
     one = method.merge(start, dict(messages))
     random.shuffle(messages)
@@ -194,14 +207,16 @@ def test_server_does_not_depend_on_the_order_of_its_clients(uploads, random):
 
 def test_a_round_replaces_what_the_server_knew():
     method = FedProto()
-    before = method.merge(method.start(dim=D, num_classes=C), {0: sent({0: np.ones(D), 1: np.ones(D)})})
-    after = method.down(method.merge(before, {0: sent({1: 2 * np.ones(D)})}), 0)
+    before = method.merge(
+        method.start(dim=D, num_classes=C, seed=0), {0: sent({0: np.ones(D), 1: np.ones(D)})}
+    )
+    after = method.shared(method.merge(before, {0: sent({1: 2 * np.ones(D)})}))
     assert after["present"].tolist() == [False, True, False, False, False, False]
     assert after["prototypes"][1].tolist() == [2.0] * D
 
 
-def test_prediction_by_prototype_is_the_nearest_one_that_is_present(model, params, batch, down):
-    found = FedProto(predict="prototype").logits(model, params, batch.x, down).argmax(-1)
+def test_prediction_by_prototype_is_the_nearest_one_that_is_present(network, params, batch, down):
+    found = FedProto(predict="prototype").logits(network, params, batch.x, down, {}).argmax(-1)
     for g in (0, 2):
         prototypes, present = down["prototypes"][g].numpy(), down["present"][g].numpy()
         distance = ((embedded(of(g, params), batch.x[g].numpy())[:, None] - prototypes) ** 2).sum(-1)
@@ -209,29 +224,31 @@ def test_prediction_by_prototype_is_the_nearest_one_that_is_present(model, param
         assert found[g].tolist() == distance.argmin(1).tolist()
 
 
-def test_prediction_by_prototype_is_never_an_absent_class(model, params, batch, down):
-    tempting = {**down, "prototypes": down["prototypes"].clone()}
+def test_prediction_by_prototype_is_never_an_absent_class(network, params, batch, answers):
+    tempting = {**answers, "prototypes": answers["prototypes"].clone()}
     tempting["prototypes"][0, 5] = torch.from_numpy(embedded(of(0, params), batch.x[0].numpy())[0])
     tempting["present"] = torch.ones(G, C, dtype=torch.bool)
     method = FedProto(predict="prototype")
-    assert method.logits(model, params, batch.x, tempting).argmax(-1)[0, 0] == 5
+    assert method.logits(network, params, batch.x, got(tempting), {}).argmax(-1)[0, 0] == 5
     tempting["present"][:, 5] = False
-    assert (method.logits(model, params, batch.x, tempting).argmax(-1) != 5).all()
+    assert (method.logits(network, params, batch.x, got(tempting), {}).argmax(-1) != 5).all()
 
 
-def test_prediction_by_head_does_not_look_at_prototypes(model, params, batch, down):
+def test_prediction_by_head_does_not_look_at_prototypes(network, params, batch, down):
     u = [embedded(of(g, params), batch.x[g].numpy()) for g in range(G)]
     wanted = [
         (u[g] @ params["head.weight"][g].numpy() + params["head.bias"][g].numpy()).argmax(1) for g in range(G)
     ]
-    found = FedProto().logits(model, params, batch.x, down).argmax(-1)
+    found = FedProto().logits(network, params, batch.x, down, {}).argmax(-1)
     assert np.array_equal(found.numpy(), wanted)
-    assert np.array_equal(LocalOnly().logits(model, params, batch.x, {}).argmax(-1).numpy(), wanted)
+    assert np.array_equal(
+        LocalOnly().logits(network, params, batch.x, got({}), {}).argmax(-1).numpy(), wanted
+    )
 
 
 @pytest.mark.parametrize("adapter", [None, 3])
 def test_an_untrained_model_embeds_a_record_as_itself(adapter):
-    fresh = PersonalModel(adapter=adapter)
+    fresh = Network(PersonalModel(adapter=adapter))
     start = {n: torch.from_numpy(p)[None] for n, p in fresh.start(dim=D, num_classes=C, seed=1).items()}
     x = torch.arange(B * D, dtype=torch.float32).view(1, B, D) - 7
     assert torch.equal(fresh.embed(start, x), x)
