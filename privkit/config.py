@@ -1,13 +1,15 @@
 """A configuration file: one run, or a study of several cells and seeds.
 
-A study is a base configuration and, under ``cells``, what each cell changes. A section of a cell is
-merged into the base's, unless it names another plug-in: then it replaces it.
+A study is a base configuration and, under ``cells``, what each cell changes; ``grid`` writes cells as products of
+named changes (:mod:`privkit.grid`). A section of a cell is merged into the base's, unless it names another plug-in:
+then it replaces it.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from pydantic import BaseModel, Field, ValidationError, field_serializer, field_
 
 from accountant.budget import Budget
 from accountant.contract import DependsOn
-from privkit import canary, plug
+from privkit import canary, grid, plug
 from privkit.data._base import AbstractData
 from privkit.data._split import Shares, SmallClasses
 from privkit.defenses._base import AbstractReleaseDefense
@@ -209,42 +211,65 @@ def _plain(value: Any) -> Any:
         return value.settings()
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
+    if isinstance(value, Enum):
+        return value.value
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
 @dataclass(frozen=True)
 class Study:
-    """Named cells, each run with the seeds ``0 ... seeds-1``."""
+    """Named cells, each run with the seeds ``0 ... seeds-1``.
+
+    Attributes:
+        cells: by name, in the order of the file.
+        seeds: runs of each.
+        partial: whether other cells of the same file are left out.
+    """
 
     cells: dict[str, RunConfig]
     seeds: int
+    partial: bool = False
 
 
 def load(path: Path, *, seeds: int | None = None) -> Study:
     """Return the study that a YAML file describes; ``seeds`` overrides the file's.
 
-    Without ``cells``, there is one, named after the file.
+    Without ``cells`` and ``grid``, there is one cell, named after the file.
     """
-    base = document(path, known=(*RunConfig.model_fields, "cells", "seeds"))
+    base = document(path, known=(*RunConfig.model_fields, "grid", "cells", "seeds"))
     count = base.pop("seeds", 1) if seeds is None else seeds
     base.pop("seeds", None)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise InputError(f"{path}: seeds={count!r}; give a whole number of at least 1.")
-    cells = base.pop("cells", None) or {_name_from(path): {}}
-    if not isinstance(cells, dict):
+    points = _points(path, cells=base.pop("cells", None), grids=base.pop("grid", None))
+    built: dict[str, RunConfig] = {}
+    for point in points:
+        name = _cell_name(path, point.name)
+        if name in built:
+            raise InputError(f"{path}: cell name {name!r} appears twice; rename one of the two.")
+        where = f"{path} {point.where}" if len(points) > 1 else str(path)
+        built[name] = RunConfig.from_settings(reduce(merged, point.changes, base), where=where)
+    return Study(cells=built, seeds=count)
+
+
+def _points(path: Path, *, cells: Any, grids: Any) -> list[grid.Point]:
+    """Return the cells that a file names, then those of its grids; one named after it if there are none."""
+    if cells and not isinstance(cells, dict):
         raise InputError(
             f"{path}: cells is {type(cells).__name__}; write one name per cell, its changes below it."
         )
-    built: dict[str, RunConfig] = {}
-    for given, changes in cells.items():
-        name = _cell_name(path, given)
-        if name in built:
-            raise InputError(f"{path}: cell name {name!r} appears twice; rename one of the two.")
-        where = f"{path} cell {name}" if len(cells) > 1 else str(path)
-        if not isinstance(changes or {}, dict):
-            raise InputError(f"{where} is {changes!r}; write what the cell changes below its name.")
-        built[name] = RunConfig.from_settings(merged(base, changes or {}), where=where)
-    return Study(cells=built, seeds=count)
+    found = [
+        grid.Point(name=str(name), where=f"cell {name}", changes=(_changes(path, name, changes),))
+        for name, changes in (cells or {}).items()
+    ]
+    found += [] if grids is None else grid.points(grids, where=str(path))
+    return found or [grid.Point(name=_name_from(path), where="", changes=())]
+
+
+def _changes(path: Path, cell: Any, changes: Any) -> dict[str, Any]:
+    if not isinstance(changes or {}, dict):
+        raise InputError(f"{path} cell {cell} is {changes!r}; write what the cell changes below its name.")
+    return changes or {}
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,43 @@
 """``privkit train``: train every run of a configuration."""
 
+from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from privkit.config import Study
+
+
+class Numbers(StrEnum):
+    """In which numbers forward and backward passes are computed."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
 
 
 def train(
     config: Path = typer.Argument(help="Configuration file (YAML)."),
-    out: Path = typer.Option(..., "--out", help="Folder for the runs; what is complete there is kept."),
+    out: Path | None = typer.Option(
+        None,
+        "--out",
+        help="Folder for the runs, runs/NAME-OF-CONFIG by default; what is complete there is kept.",
+    ),
+    data: Path | None = typer.Option(
+        None, "--data", help="Folder with your copy of the data set: the configuration's data.root."
+    ),
+    cells: list[str] = typer.Option(
+        [], "--cells", help="Only these cells, comma between; * stands for any characters."
+    ),
     seeds: int | None = typer.Option(None, "--seeds", min=1, help="Seeds 0 to N-1 instead of the file's."),
     device: str = typer.Option("auto", "--device", help="auto, cpu or cuda."),
+    dtype: Numbers | None = typer.Option(
+        None, "--dtype", help="Compute in fp32 or bf16: the configuration's precision."
+    ),
+    skip_bad: bool = typer.Option(
+        False, "--skip-bad", help="Leave out pictures that cannot be used: the configuration's data.skip_bad."
+    ),
     threads: int = typer.Option(
         1, "--threads", min=1, help="CPU threads of torch; stacked steps are small, one is often fastest."
     ),
@@ -18,17 +46,35 @@ def train(
     from privkit.cli.progress import bars
     from privkit.config import load
 
-    study = load(config, seeds=seeds)
+    study = _changed(load(config, seeds=seeds), data, cells, dtype, skip_bad=skip_bad)
+    folder = out or Path("runs") / config.stem
     import torch
 
     from privkit.train.loop import train as run
 
     torch.set_num_threads(threads)
     with bars() as progress:
-        paths = run(study, out, device=device, progress=progress)
+        paths = run(study, folder, device=device, progress=progress)
     for stopped in filter(None, map(_stopped, paths)):
         typer.echo(stopped)
-    typer.echo(f"{len(paths)} run{'s' * (len(paths) > 1)} in {out}. Next: privkit audit --run {out}")
+    typer.echo(
+        f"{len(paths)} run{'s' * (len(paths) > 1)} in {folder}. Next: privkit audit --run {folder}, "
+        f"or privkit table utility {folder}"
+    )
+
+
+def _changed(
+    study: "Study", data: Path | None, cells: list[str], dtype: Numbers | None, *, skip_bad: bool
+) -> "Study":
+    """Return a study with what the command line changes in it."""
+    from privkit import overrides
+    from privkit.config import Precision
+
+    wanted = [name for text in cells for name in text.split(",") if name]
+    study = overrides.only(study, wanted) if wanted else study
+    study = overrides.with_root(study, data) if data is not None else study
+    study = overrides.skipping_bad(study) if skip_bad else study
+    return overrides.with_precision(study, Precision(dtype)) if dtype is not None else study
 
 
 def _stopped(path: Path) -> str:

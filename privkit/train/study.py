@@ -42,8 +42,8 @@ class Plan:
 
 
 def plans(study: Study) -> list[Plan]:
-    """Return every run of a study; a study of one cell and one seed is a single run, named ``.``."""
-    single = len(study.cells) == 1 and study.seeds == 1
+    """Return every run of a study; a whole study of one cell and one seed is a single run, named ``.``."""
+    single = len(study.cells) == 1 and study.seeds == 1 and not study.partial
     return [
         Plan(name="." if single else f"{cell}/seed-{seed}", cell=cell, seed=seed, config=config)
         for cell, config in study.cells.items()
