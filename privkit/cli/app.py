@@ -9,6 +9,7 @@ from privkit.cli import (
     cite,
     doctor,
     explain,
+    export_data,
     report,
     selfcheck,
     spend,
@@ -34,6 +35,7 @@ app.add_typer(calibrate.app, name="calibrate")
 app.command("spend", cls=PlainCommand)(spend.spend)
 app.command("verify-claim", cls=PlainCommand)(verify_claim.verify_claim)
 app.command("explain", cls=PlainCommand)(explain.explain)
+app.command("export-data", cls=PlainCommand)(export_data.export_data)
 app.command("selfcheck", cls=PlainCommand)(selfcheck.selfcheck)
 app.command("doctor", cls=PlainCommand)(doctor.doctor)
 

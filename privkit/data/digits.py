@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Int64, UInt8
+from jaxtyping import UInt8
 from pydantic import Field, field_validator, model_validator
 
 from privkit import shipped
 from privkit.data._base import AbstractData, Domain
+from privkit.data._per_class import first_of_each_class
 from privkit.data._render import draw_strokes, stretch, upscale
-from privkit.errors import InputError
+from privkit.data._repeats import refuse_repeats
 
 FOLDER = Path(__file__).parent / "_digits"
 NUM_CLASSES = 10
@@ -117,28 +118,3 @@ def _domain(name: DomainName, per_class: int | None) -> Domain:
         kept = first_of_each_class(labels, per_class)
         records, labels = records[kept], labels[kept]
     return Domain(source.draw(records), labels, name)
-
-
-def first_of_each_class(labels: Int64[np.ndarray, " N"], per_class: int) -> Int64[np.ndarray, " kept"]:
-    """Return, in ascending order, the places of the first ``per_class`` records of every class.
-
-    >>> first_of_each_class(np.array([3, 3, 5, 3, 5]), 2)
-    array([0, 1, 2, 4])
-    """
-    by_class = [np.flatnonzero(labels == label)[:per_class] for label in np.unique(labels)]
-    return np.sort(np.concatenate(by_class))
-
-
-def refuse_repeats(domains: tuple[Domain, ...]) -> None:
-    """Refuse two records with the same image: one could be a member and the other a non-member.
-
-    Raises:
-        InputError: two images are equal, in one domain or in two.
-    """
-    seen: dict[bytes, str] = {}
-    for domain in domains:
-        for i, image in enumerate(domain.records):
-            here = f"{domain.name}[{i}]"
-            first = seen.setdefault(image.tobytes(), here)
-            if first != here:
-                raise InputError(f"{here} is the same image as {first}; leave one of them out.")
