@@ -7,22 +7,31 @@ import numpy as np
 from pydantic import Field
 
 from privkit.batch import Batch
+from privkit.methods._averages import averages_by_size, class_averages
 from privkit.methods._base import AbstractPrototypeMethod, State, cross_entropy
 from privkit.methods._down import Down
+from privkit.methods._pull import distance_of_all_pairs, distance_to_own, nearness
 from privkit.network import Network
 from privkit.release import ByClass
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+_AVERAGES = {"uniform": class_averages, "published": averages_by_size}
+_DISTANCES = {"intended": distance_to_own, "broadcast_as_published": distance_of_all_pairs}
+
 
 class FedProto(AbstractPrototypeMethod):
-    """Federated prototype learning.
+    """Federated prototype learning (Tan et al., 2022).
 
     The server averages each class over the clients that hold it, unweighted: exact record counts would
     be a second release. Noisy ones that were paid for weigh the average instead. The loss is cross-entropy
     plus ``pull`` times the mean squared distance of an embedding to the global prototype of its own class; a
     class nobody holds pulls nothing.
+
+    Two faults of the published VPDR code are options, so that its numbers can be made: ``mse:
+    broadcast_as_published`` and ``weights: published``. Its prototypes come from the embeddings before a round's
+    training, as here; PFLlib averages those seen during training instead, which is not reproduced.
     """
 
     citation: ClassVar[str] = "fedproto"
@@ -30,6 +39,16 @@ class FedProto(AbstractPrototypeMethod):
     pull: float = Field(default=0.1, ge=0, description="lambda, weight of the prototype loss")
     predict: Literal["head", "prototype"] = Field(
         default="head", description="classify by the local head, or by the nearest global prototype"
+    )
+    mse: Literal["intended", "broadcast_as_published"] = Field(
+        default="intended",
+        description="pull an embedding to the prototype of its own class, or to the mean prototype of its batch, as a "
+        "shape error of the published VPDR code does",
+    )
+    weights: Literal["uniform", "published"] = Field(
+        default="uniform",
+        description="average over the clients that hold a class, or weigh clients by their part of all records, as the "
+        "published VPDR code does: classes that a client lacks shrink, and exact record counts are used",
     )
 
     def start(self, *, dim: int, num_classes: int, seed: int) -> State:
@@ -39,16 +58,8 @@ class FedProto(AbstractPrototypeMethod):
         }
 
     def merge(self, server: State, uploads: Mapping[int, ByClass]) -> State:
-        total = np.zeros(server["prototypes"].shape)
-        holders = np.zeros_like(server["holders"])
-        shares = np.zeros(len(holders))
-        for sent in uploads.values():
-            numerators, denominators = sent.shares()
-            np.add.at(total, sent.labels, numerators)
-            np.add.at(shares, sent.labels, denominators)
-            np.add.at(holders, sent.labels, 1)
-        # noisy totals may add up to nothing or less; a prototype counts at least one record of each client
-        mean = total / np.maximum(shares, np.maximum(holders, 1))[:, None]
+        num_classes, dim = server["prototypes"].shape
+        mean, holders = _AVERAGES[self.weights](uploads, num_classes=num_classes, dim=dim)
         return {"prototypes": mean.astype(np.float32), "holders": holders}
 
     def shared(self, server: State) -> State:
@@ -58,10 +69,7 @@ class FedProto(AbstractPrototypeMethod):
         self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
     ) -> "Tensor":
         base = cross_entropy(network.logits(params, u_GBd), batch)
-        index = batch.y.unsqueeze(-1).expand_as(u_GBd)
-        distance_GB = (u_GBd - down["prototypes"].gather(1, index)).square().mean(-1)
-        present_GB = down["present"].gather(1, batch.y)
-        return base + self.pull * (distance_GB * present_GB * batch.weight).sum(-1)
+        return base + self.pull * _DISTANCES[self.mse](u_GBd, batch, down)
 
     def logits(
         self,
@@ -71,10 +79,5 @@ class FedProto(AbstractPrototypeMethod):
         down: Down,
         own: "dict[str, Tensor]",
     ) -> "Tensor":
-        import torch
-
         u_GNd = network.embed(params, x)
-        if self.predict == "head":
-            return network.logits(params, u_GNd)
-        distance_GNC = torch.cdist(u_GNd, down["prototypes"])
-        return (-distance_GNC).masked_fill(~down["present"].unsqueeze(1), float("-inf"))
+        return network.logits(params, u_GNd) if self.predict == "head" else nearness(u_GNd, down)

@@ -1,0 +1,75 @@
+"""The servers' class averages: what most methods make of one round's prototypes."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from privkit.errors import InputError
+from privkit.release import ByClass, Prototypes
+
+
+class Averages(NamedTuple):
+    """One vector per class.
+
+    Attributes:
+        vectors: shape [C, d]; zeros for a class that nobody sent.
+        holders: messages that were about each class, shape [C].
+    """
+
+    vectors: Float64[np.ndarray, "C d"]
+    holders: Int64[np.ndarray, " C"]
+
+
+def class_averages(uploads: Mapping[int, ByClass], *, num_classes: int, dim: int) -> Averages:
+    """Return each class averaged over the clients that hold it, unweighted.
+
+    Exact record counts would be a second release; noisy ones that were paid for weigh the average.
+    """
+    total, shares = np.zeros((num_classes, dim)), np.zeros(num_classes)
+    holders = np.zeros(num_classes, dtype=np.int64)
+    for sent in uploads.values():
+        numerators, denominators = sent.shares()
+        np.add.at(total, sent.labels, numerators)
+        np.add.at(shares, sent.labels, denominators)
+        np.add.at(holders, sent.labels, 1)
+    # noisy totals may add up to nothing or less; a prototype counts at least one record of each client
+    return Averages(total / np.maximum(shares, np.maximum(holders, 1))[:, None], holders)
+
+
+def averages_by_size(uploads: Mapping[int, ByClass], *, num_classes: int, dim: int) -> Averages:
+    """Return each class summed over clients, a client's share being its part of the records of *all* clients.
+
+    That is what the published VPDR code does for FedProto: the shares of the holders of a class add up to less than 1
+    where some client lacks it, so its prototype shrinks.
+
+    Raises:
+        InputError: a message has no exact record counts.
+    """
+    sizes = {client: _records(client, sent) for client, sent in uploads.items()}
+    total, holders = np.zeros((num_classes, dim)), np.zeros(num_classes, dtype=np.int64)
+    for client, sent in uploads.items():
+        own = class_averages({client: sent}, num_classes=num_classes, dim=dim)
+        total += sizes[client] / sum(sizes.values()) * own.vectors
+        holders += own.holders
+    return Averages(total, holders)
+
+
+def _records(client: int, sent: ByClass) -> int:
+    counts = sent.counts if isinstance(sent, Prototypes) else None
+    if counts is None:
+        raise InputError(
+            f"client {client} sent no exact record counts, and weights: published weighs clients by them; set weights "
+            "to uniform."
+        )
+    return int(counts.sum())
+
+
+def pooled(uploads: Mapping[int, ByClass]) -> Prototypes:
+    """Return all prototypes of a round as one set, in the order of clients."""
+    sent = [uploads[client].prototypes() for client in sorted(uploads)]
+    return Prototypes(
+        vectors=np.concatenate([one.vectors for one in sent]),
+        labels=np.concatenate([one.labels for one in sent]),
+    )

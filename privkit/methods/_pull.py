@@ -1,0 +1,51 @@
+"""Prototypes as targets: how far embeddings are from the prototypes of their classes, and which one is nearest."""
+
+from typing import TYPE_CHECKING
+
+from privkit.batch import Batch
+from privkit.methods._down import Down
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def distance_to_own(u_GBd: "Tensor", batch: Batch, down: Down) -> "Tensor":
+    """Return each client's mean squared distance per coordinate to the prototypes of its records' classes, shape [G].
+
+    A class that nobody holds counts as distance 0.
+
+    Args:
+        u_GBd: embeddings.
+        batch: their classes and weights.
+        down: ``prototypes`` [G, C, d], and which of them are ``present`` [G, C].
+    """
+    index = batch.y.unsqueeze(-1).expand_as(u_GBd)
+    distance_GB = (u_GBd - down["prototypes"].gather(1, index)).square().mean(-1)
+    present_GB = down["present"].gather(1, batch.y)
+    return (distance_GB * present_GB * batch.weight).sum(-1)
+
+
+def distance_of_all_pairs(u_GBd: "Tensor", batch: Batch, down: Down) -> "Tensor":
+    r"""Return each client's mean squared distance of every embedding to the prototype of *every* record, shape [G].
+
+    The published VPDR code subtracts prototypes of shape [B, 1, d] from embeddings of shape [B, d], which makes
+    [B, B, d] of them. With weights w that add up to 1, the mean over all pairs (i, j) is, exactly,
+
+    ``sum_i w_i |f_i|^2 - 2 (sum_i w_i f_i) . (sum_j w_j p_j) + sum_j w_j |p_j|^2``,
+
+    divided by d: so it pulls every embedding to the mean prototype of its batch, whatever its class.
+    """
+    weight_GB1 = (batch.weight * down["present"].gather(1, batch.y)).unsqueeze(-1)
+    p_GBd = down["prototypes"].gather(1, batch.y.unsqueeze(-1).expand_as(u_GBd))
+    whole_G1 = weight_GB1.sum(1)
+    squares_Gd = whole_G1 * (weight_GB1 * (u_GBd.square() + p_GBd.square())).sum(1)
+    products_Gd = (weight_GB1 * u_GBd).sum(1) * (weight_GB1 * p_GBd).sum(1)
+    return (squares_Gd - 2 * products_Gd).mean(-1)
+
+
+def nearness(u_GNd: "Tensor", down: Down) -> "Tensor":
+    """Return minus the distance to each prototype, shape [G, N, C]; minus infinity for a class that nobody holds."""
+    import torch
+
+    distance_GNC = torch.cdist(u_GNd, down["prototypes"])
+    return (-distance_GNC).masked_fill(~down["present"].unsqueeze(1), float("-inf"))
