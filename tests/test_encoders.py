@@ -131,11 +131,13 @@ def test_another_image_size_is_refused():
 def test_plug_ins_are_found_without_torch():
     code = (
         "import sys; from privkit import plug; plug.build('privkit.models', 'usps_cnn');"
-        "plug.find('privkit.models', 'onnx');"
-        "print('torch' in sys.modules, 'onnxruntime' in sys.modules)"
+        "print(*dict(plug.every('privkit.models')));"
+        "print({'torch', 'onnxruntime', 'transformers', 'PIL'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    names, loaded = done.stdout.splitlines()
+    assert {"usps_cnn", "onnx", "efficientnet_lite0", "hf_image", "hf_text", "minilm"} <= set(names.split())
+    assert loaded == "set()"
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +245,63 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
     path.write_bytes(b"not a model")
     with pytest.raises(InputError, match=r"wrong\.onnx' cannot be read as an ONNX model"):
         Onnx(path=path, output_dim=4, public_data="nothing").encode(golden_images())
+
+
+COLOUR = np.arange(2 * 2 * 3 * 3, dtype=np.uint8).reshape(2, 2, 3, 3)
+
+
+def test_onnx_reads_colour_and_resizes(tmp_path):
+    path = flat_model(tmp_path / "flat.onnx", ["N", 3, "H", "W"])
+    flat = Onnx(path=path, output_dim=18, public_data="nothing", channels=3, scale=1)
+    assert np.array_equal(flat.encode(COLOUR), COLOUR.transpose(0, 3, 1, 2).reshape(2, 18))
+    grey = np.repeat(COLOUR[:, None, :, :, 0], 3, axis=1).reshape(2, 18)
+    assert np.array_equal(flat.encode(COLOUR[..., 0]), grey)
+    small = Onnx(path=path, output_dim=12, public_data="nothing", channels=3, side=2, scale=1)
+    plain = np.full((1, 5, 7, 3), [10, 20, 30], np.uint8)
+    assert np.array_equal(small.encode(plain)[0], np.repeat([10, 20, 30], 4))
+
+
+def test_onnx_reads_colour_as_grey_where_the_model_does(tmp_path):
+    path = flat_model(tmp_path / "flat.onnx", ["N", 1, "H", "W"])
+    encoder = Onnx(path=path, output_dim=6, public_data="nothing", scale=1)
+    luma = COLOUR @ np.array([0.299, 0.587, 0.114])
+    assert encoder.encode(COLOUR) == pytest.approx(luma.reshape(2, 6), abs=0.51)
+
+
+def test_onnx_scales_and_shifts_each_colour(tmp_path):
+    path = flat_model(tmp_path / "flat.onnx", ["N", 3, "H", "W"])
+    settings = {
+        "name": "onnx",
+        "path": str(path),
+        "output_dim": 18,
+        "public_data": "nothing",
+        "channels": 3,
+        "scale": [1.0, 2.0, 3.0],
+        "shift": [0.0, -1.0, 5.0],
+    }
+    encoder = plug.build("privkit.models", settings)
+    assert isinstance(encoder, Onnx)
+    expected = COLOUR * np.array([1, 2, 3]) + np.array([0, -1, 5])
+    assert encoder.encode(COLOUR) == pytest.approx(expected.transpose(0, 3, 1, 2).reshape(2, 18))
+    assert plug.build("privkit.models", encoder.settings()) == encoder
+    with pytest.raises(
+        InputError, match="scale and shift of grey images are one number each; give channels: 3"
+    ):
+        plug.build("privkit.models", settings | {"channels": 1})
+
+
+def test_onnx_refuses_what_its_model_does_not_read(tmp_path):
+    path = flat_model(tmp_path / "flat.onnx", ["N", 3, 4, 4])
+    encoder = Onnx(path=path, output_dim=48, public_data="nothing", channels=3)
+    with pytest.raises(
+        InputError, match=r"wanted is float32 \[N, 3, 2, 3\] .*; set channels and side to what"
+    ):
+        encoder.encode(COLOUR)
+    assert encoder.model_copy(update={"side": 4}).encode(COLOUR).shape == (2, 48)
+    with pytest.raises(
+        InputError, match="encoder onnx reads images, and these records are sentences; take one"
+    ):
+        encoder.encode(np.array(["a cat"]))
 
 
 def test_missing_onnxruntime_names_the_way_out(exported, monkeypatch):

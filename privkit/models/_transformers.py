@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from torch.nn import Module
     from transformers import PreTrainedConfig
 
+VOCABULARIES = {"tokenizer.json", "vocab.json", "vocab.txt"}
+
 
 def config(folder: Path) -> "PreTrainedConfig":
     """Return what ``config.json`` in a folder says.
@@ -88,6 +90,11 @@ def tokenizer(folder: Path, *, max_length: int) -> Any:
     Raises:
         InputError: its files are missing, or the model reads fewer than ``max_length`` tokens.
     """
+    # without one, some versions give a tokenizer that knows no word
+    if not any(path.name in VOCABULARIES or path.suffix == ".model" for path in folder.iterdir()):
+        raise InputError(
+            f"path={str(folder)!r} has no vocabulary; save the tokenizer with save_pretrained beside the model."
+        )
     with _quiet() as transformers:
         try:
             cutter = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -2,13 +2,14 @@
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from jaxtyping import Float32, UInt8
-from pydantic import Field
+from jaxtyping import Float32
+from pydantic import Field, model_validator
 
 from privkit.errors import InputError
+from privkit.models import _pixels
 from privkit.models._base import AbstractEncoder
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ BATCH = 512
 
 
 class Onnx(AbstractEncoder):
-    """A frozen ONNX model from grey images to vectors: its first input and its first output."""
+    """A frozen ONNX model from images to vectors: its first input and its first output."""
 
     path: Path = Field(description="the model file")
     output_dim: int = Field(
@@ -28,8 +29,25 @@ class Onnx(AbstractEncoder):
         min_length=1,
         description="what it was trained on, in words; private data would void every guarantee",
     )
-    scale: float = Field(default=1 / 255, description="what a grey level, 0 to 255, is multiplied by")
-    shift: float = Field(default=0.0, description="what is added after scaling")
+    channels: Literal[1, 3] = Field(default=1, description="1: it reads grey images; 3: it reads colour")
+    side: int | None = Field(
+        default=None,
+        ge=1,
+        description="height and width that images are resized to, in pixels; none leaves them as they are",
+    )
+    scale: float | tuple[float, float, float] = Field(
+        default=1 / 255,
+        description="what a level, 0 to 255, is multiplied by; of colour, one number per channel if you like",
+    )
+    shift: float | tuple[float, float, float] = Field(default=0.0, description="what is added after scaling")
+
+    @model_validator(mode="after")
+    def _grey_has_one_channel(self) -> "Onnx":
+        if self.channels == 1 and (isinstance(self.scale, tuple) or isinstance(self.shift, tuple)):
+            raise ValueError(
+                "scale and shift of grey images are one number each; give channels: 3 for colour"
+            )
+        return self
 
     @property
     def dim(self) -> int:
@@ -46,25 +64,38 @@ class Onnx(AbstractEncoder):
         """Return the sha256 of the model file; ``scale`` and ``shift`` are not part of it."""
         return hashlib.sha256(self._content()).hexdigest()
 
-    def encode(self, images: UInt8[np.ndarray, "N height width"]) -> Float32[np.ndarray, "N dim"]:
+    def encode(self, records: np.ndarray) -> Float32[np.ndarray, "N dim"]:
         """Return one vector per image; no image gives an array of no rows.
 
+        Args:
+            records: images, uint8, grey or in colour.
+
         Raises:
-            InputError: onnxruntime is not installed, the file is missing or no ONNX model, its
-                input is not float32 [N, 1, height, width] for images of this size, or its output
+            InputError: they are no images, onnxruntime is not installed, the file is missing or no ONNX model, its
+                input is not float32 [N, channels, height, width] for images of this size, or its output
                 is not [N, dim] of finite numbers.
         """
+        records = _pixels.only_images(records, reader=self.name)
         session = self._session()
-        self._check_input(session, images.shape[1], images.shape[2])
-        vectors = np.empty((len(images), self.dim), np.float32)
+        self._check_input(session, *self._shape(records))
+        vectors = np.empty((len(records), self.dim), np.float32)
         source = session.get_inputs()[0].name
         target = session.get_outputs()[0].name
-        for start in range(0, len(images), BATCH):
-            grey = images[start : start + BATCH, None].astype(np.float32)
-            scaled = grey * np.float32(self.scale) + np.float32(self.shift)
+        for start in range(0, len(records), BATCH):
+            scaled = self._scaled(records[start : start + BATCH])
             given = session.run([target], {source: scaled})[0]
-            vectors[start : start + BATCH] = self._checked(given, len(grey))
+            vectors[start : start + BATCH] = self._checked(given, len(scaled))
         return vectors
+
+    def _shape(self, records: np.ndarray) -> tuple[int, int, int]:
+        """Return channels, height and width of what the model will be given."""
+        height, width = (self.side, self.side) if self.side else records.shape[1:3]
+        return self.channels, height, width
+
+    def _scaled(self, records: np.ndarray) -> Float32[np.ndarray, "N channels height width"]:
+        levels = _pixels.pixels(records, channels=self.channels, side=self.side, reader=self.name)
+        scale, shift = (np.asarray(v, np.float32).reshape(-1, 1, 1) for v in (self.scale, self.shift))
+        return levels.astype(np.float32) * scale + shift
 
     def _content(self) -> bytes:
         if not self.path.is_file():
@@ -84,15 +115,11 @@ class Onnx(AbstractEncoder):
         except Exception as error:  # onnxruntime's own errors share no public base class
             raise InputError(f"path={str(self.path)!r} cannot be read as an ONNX model: {error}") from None
 
-    def _check_input(self, session: "InferenceSession", height: int, width: int) -> None:
-        """Refuse a model whose input cannot be a batch of grey images of this size."""
+    def _check_input(self, session: "InferenceSession", channels: int, height: int, width: int) -> None:
+        """Refuse a model whose input cannot be a batch of images of this size."""
         source = session.get_inputs()[0]
-        wanted = (
-            None,
-            1,
-            height,
-            width,
-        )  # a model may leave a length open: it is then a name, not a number
+        # a model may leave a length open: it is then a name, not a number
+        wanted = (None, channels, height, width)
         fits = len(source.shape) == len(wanted) and all(
             not isinstance(length, int) or length == want
             for length, want in zip(source.shape, wanted, strict=True)
@@ -100,7 +127,7 @@ class Onnx(AbstractEncoder):
         if not fits or source.type != "tensor(float)":
             raise InputError(
                 f"{self.path.name} reads {source.type} {source.shape}; wanted is float32 "
-                f"[N, 1, {height}, {width}] with N left open."
+                f"[N, {channels}, {height}, {width}] with N left open; set channels and side to what it reads."
             )
 
     def _checked(self, given: object, count: int) -> np.ndarray:
