@@ -1,6 +1,7 @@
 """The idx format of MNIST and its kin: a magic number, big-endian lengths, then bytes."""
 
 import gzip
+import hashlib
 import struct
 import zlib
 from pathlib import Path
@@ -37,16 +38,27 @@ def _either(path: Path) -> Path | None:
     return next((found for found in (path, packed) if found.is_file()), None)
 
 
-def unpacked(path: Path) -> bytes:
+def unpacked(path: Path, *, sha256: str | None = None) -> bytes:
     """Return a file's bytes, unpacked if its name ends in ``.gz``.
 
+    Args:
+        path: the file.
+        sha256: what the unpacked bytes must hash to, in hexadecimal; ``None`` takes any.
+
     Raises:
-        InputError: it cannot be read or unpacked.
+        InputError: it cannot be read or unpacked, or its bytes are others.
     """
     try:
-        return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read ({error}); get it again.") from None
+    found = hashlib.sha256(content).hexdigest() if sha256 else None
+    if found != sha256:
+        raise InputError(
+            f"{path} is not the published file (unpacked, its sha256 is {found}, wanted is {sha256}); get that one, "
+            "or set only_published: false."
+        )
+    return content
 
 
 def decoded(content: bytes, *, dimensions: int, path: Path) -> UInt8[np.ndarray, "..."]:
@@ -78,15 +90,22 @@ def decoded(content: bytes, *, dimensions: int, path: Path) -> UInt8[np.ndarray,
 
 
 def pair(
-    images: Path, labels: Path, *, classes: int
+    images: Path, labels: Path, *, classes: int, sha256: tuple[str, str] | None = None
 ) -> tuple[UInt8[np.ndarray, "N height width"], Int64[np.ndarray, " N"]]:
     """Return the images of one file and their classes, which another holds.
 
+    Args:
+        images: one file.
+        labels: the other.
+        classes: labels are less.
+        sha256: what the two files must hash to, unpacked; ``None`` takes any.
+
     Raises:
-        InputError: a file is damaged, the two have different lengths, or a label is no class.
+        InputError: a file is damaged or another, the two have different lengths, or a label is no class.
     """
-    pixels = decoded(unpacked(images), dimensions=3, path=images)
-    numbers = decoded(unpacked(labels), dimensions=1, path=labels).astype(np.int64)
+    one, other = sha256 or (None, None)
+    pixels = decoded(unpacked(images, sha256=one), dimensions=3, path=images)
+    numbers = decoded(unpacked(labels, sha256=other), dimensions=1, path=labels).astype(np.int64)
     refuse_odd_labels(numbers, count=len(pixels), classes=classes, path=labels)
     return pixels, numbers
 
