@@ -160,3 +160,44 @@ class RunsCode:
 
     def __reduce__(self) -> tuple:
         return (Path.touch, (self.target,))
+
+
+def cifar_values(count: int, *, seed: int) -> np.ndarray:
+    """Return pictures as CIFAR stores them: uint8 of shape [count, 3072], red, then green, then blue."""
+    return np.random.default_rng(seed).integers(0, 256, (count, 3072), dtype=np.uint8)
+
+
+def cifar10_pickles(folder: Path, *, count: int = 20) -> None:
+    """Write the six batches as Python 2 pickled them; batch i is made of ``cifar_values(count, seed=i)``."""
+    for seed, name in enumerate(["test_batch", *(f"data_batch_{i}" for i in range(1, 6))]):
+        parts = {
+            b"batch_label": python2_text(name.encode()),
+            b"labels": python2_numbers([i % 10 for i in range(count)]),
+            b"data": python2_bytes_array(cifar_values(count, seed=seed)),
+        }
+        write(folder / name, python2_dict(parts))
+
+
+def cifar10_binary(folder: Path, *, count: int = 20) -> None:
+    """Write the same six batches as bytes: a label, then the picture."""
+    for seed, name in enumerate(["test_batch", *(f"data_batch_{i}" for i in range(1, 6))]):
+        labels = (np.arange(count) % 10).astype(np.uint8)[:, None]
+        write(folder / f"{name}.bin", np.hstack([labels, cifar_values(count, seed=seed)]).tobytes())
+
+
+def cifar100_pickles(folder: Path, *, count: int = 200) -> None:
+    """Write the two files as Python 2 pickled them; record i has class i and group i, modulo 100 and 20."""
+    for seed, name in enumerate(["test", "train"]):
+        parts = {
+            b"data": python2_bytes_array(cifar_values(count, seed=seed)),
+            b"coarse_labels": python2_numbers([i % 20 for i in range(count)]),
+            b"fine_labels": python2_numbers([i % 100 for i in range(count)]),
+        }
+        write(folder / name, python2_dict(parts))
+
+
+def cifar100_binary(folder: Path, *, count: int = 200) -> None:
+    """Write the same two files as bytes: group, class, then the picture."""
+    for seed, name in enumerate(["test", "train"]):
+        labels = np.stack([np.arange(count) % 20, np.arange(count) % 100], axis=1).astype(np.uint8)
+        write(folder / f"{name}.bin", np.hstack([labels, cifar_values(count, seed=seed)]).tobytes())

@@ -1,0 +1,85 @@
+"""The batches of CIFAR-10 and CIFAR-100, as pickles of Python 2 or as plain bytes."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64, UInt8
+
+from privkit.data import _idx, _pickle
+from privkit.data._base import Labelled
+from privkit.errors import InputError
+
+SIDE = 32
+VALUES = 3 * SIDE * SIDE
+
+
+def joined(batches: Iterable[Labelled]) -> Labelled:
+    """Return the records of several batches, one after the other."""
+    kept = list(batches)
+    return Labelled(np.concatenate([b.records for b in kept]), np.concatenate([b.labels for b in kept]))
+
+
+def pickled(path: Path, *, key: str, classes: int) -> Labelled:
+    """Return a batch of the Python version: colour images, uint8 of shape [N, 32, 32, 3], and their classes.
+
+    Args:
+        path: the file.
+        key: under which its labels are.
+        classes: labels are less.
+
+    Raises:
+        InputError: the file is damaged, names code, or is no such batch.
+    """
+    found = _pickle.read(path)
+    values, labels = _entry(found, "data", path), _entry(found, key, path)
+    if not isinstance(values, np.ndarray) or values.dtype != np.uint8 or values.shape[1:] != (VALUES,):
+        raise InputError(f"{path} holds no images of {VALUES} bytes under 'data'; get it again.")
+    try:
+        numbers = np.array(labels, np.int64).reshape(-1)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{path} holds no whole numbers under {key!r}; get it again.") from None
+    return _batch(values, numbers, classes=classes, path=path)
+
+
+def binary(path: Path, *, before: int, column: int, classes: int) -> Labelled:
+    """Return a batch of the binary version: per record some label bytes, then red, green and blue.
+
+    Args:
+        path: the file.
+        before: label bytes per record.
+        column: which of them is the class.
+        classes: labels are less.
+
+    Raises:
+        InputError: the file is no whole number of records, or a label is no class.
+    """
+    try:
+        content = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error}); get it again.") from None
+    if len(content) % (before + VALUES) or not len(content):
+        raise InputError(
+            f"{path} has {len(content):,} bytes, not a multiple of {before + VALUES}; it is damaged, get it again."
+        )
+    rows = content.reshape(-1, before + VALUES)
+    return _batch(rows[:, before:], rows[:, column].astype(np.int64), classes=classes, path=path)
+
+
+def _batch(
+    values: UInt8[np.ndarray, "N values"], labels: Int64[np.ndarray, " M"], *, classes: int, path: Path
+) -> Labelled:
+    """Return a batch; lengths that differ, and labels that are no class, are refused."""
+    _idx.refuse_odd_labels(labels, count=len(values), classes=classes, path=path)
+    planes = values.reshape(-1, 3, SIDE, SIDE)
+    return Labelled(np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels)
+
+
+def _entry(batch: Any, key: str, path: Path) -> Any:
+    """Return what a dict holds under a key; Python 2 wrote it as bytes."""
+    found = batch if isinstance(batch, dict) else {}
+    for name in (key, key.encode()):
+        if name in found:
+            return found[name]
+    raise InputError(f"{path} holds nothing under {key!r}; it is no batch of CIFAR, get it again.")
