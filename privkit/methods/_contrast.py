@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_AT_ONCE = 2**22  # cosines that are held at a time
+_AT_ONCE = 2**20  # cosines that are held at a time
 _SHORTEST = 1e-12
 
 
@@ -93,7 +93,7 @@ def _of_run(
         own = y_N.view(-1, 1, 1).expand(-1, len(sent_K), 1)
         loss -= (log_q.gather(-1, own).squeeze(-1) * sent_K).sum(-1)
         residual = log_q.exp_().scatter_add_(-1, own, -torch.ones_like(own, dtype=log_q.dtype))
-        gradient += residual.mul_(sent_K.view(-1, 1) / temperature).flatten(1) @ p
+        gradient.addmm_(residual.mul_(sent_K.view(-1, 1) / temperature).flatten(1), p)
     known = present_C[y_N]
     return torch.where(known, loss, 0.0), gradient * known.unsqueeze(-1)
 
