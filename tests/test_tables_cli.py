@@ -153,11 +153,10 @@ def test_a_page_can_be_written_elsewhere_and_nothing_else_is(
 
 def test_a_defense_is_named_with_what_it_is_made_of() -> None:
     def named(**section: object) -> str | None:
-        provenance = {"runs": {"cell": {"config": {"defense": section}}}}
-        return paper_tables._setting(provenance, "cell")["defense"]
+        return paper_tables._setting({"defense": section})["defense"]
 
     assert named(name="igpp", epsilon=1.0) == "igpp"
     assert named(name="vpp", partition={"name": "random"}) == "vpp (random)"
     assert named(name="vpdr", partition={"name": "gumbel", "once": True}) == "vpdr (gumbel once)"
     assert named(name="dcr", release={"name": "vpp", "partition": {"name": "oracle"}}) == "dcr (vpp (oracle))"
-    assert paper_tables._setting({}, "cell")["defense"] is None
+    assert paper_tables._setting({})["defense"] is None

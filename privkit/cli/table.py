@@ -1,9 +1,14 @@
-"""``privkit table``: one table over several audits, in the format that a paper or a script reads."""
+"""``privkit table``: one table over several runs, in the format that a paper or a script reads."""
 
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from reports.table import Table
+    from reports.utility_cells import UtilityCell
 
 
 class Kind(StrEnum):
@@ -22,18 +27,72 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class Source(StrEnum):
+    """Whose published numbers are printed beside measured ones."""
+
+    PAPER = "paper"
+
+
 def table(
     kind: Kind = typer.Argument(..., help="What the table is about."),
-    runs: list[Path] = typer.Argument(..., help="Audited folders; a pattern such as 'runs/*' is expanded."),
+    runs: list[Path] = typer.Argument(
+        ..., help="Audited folders, or, for utility, trained ones; a pattern such as 'runs/*' is expanded."
+    ),
     as_format: Format = typer.Option(Format.MD, "--format", help="Markdown, CSV, LaTeX (booktabs) or JSON."),
+    against: str | None = typer.Option(
+        None,
+        "--against",
+        help="Utility: what each cell is compared with: igpp (default), none, local_only or a cell.",
+    ),
+    percent: bool = typer.Option(
+        False, "--percent", help="Utility: print accuracies in percent; CSV and JSON keep shares."
+    ),
+    beside: Source | None = typer.Option(
+        None, "--beside", help="Utility: print the published numbers of the VPDR paper too, marked as such."
+    ),
 ) -> None:
-    """Print one table over several audits. One row per run, cell and attack (or per run and cell)."""
-    from reports import findings_file, paper_tables
+    """Print one table over several runs. One row per run, cell and attack (or per run and cell)."""
+    from privkit.errors import InputError
 
-    audits = [(run.as_posix(), findings_file.of_run(run)) for run in expanded(runs)]
-    made = (paper_tables.attacks if kind is Kind.ATTACKS else paper_tables.utility)(audits)
+    folders = expanded(runs)
+    if kind is Kind.ATTACKS and (against or percent or beside):
+        raise InputError(
+            "--against, --percent and --beside are about accuracy; leave them out, or ask for privkit table utility."
+        )
+    made = _attacks(folders) if kind is Kind.ATTACKS else _utility(folders, against, beside, percent=percent)
     texts = {Format.MD: made.markdown, Format.CSV: made.csv, Format.TEX: made.latex, Format.JSON: made.json}
     typer.echo(texts[as_format]().rstrip("\n"))
+
+
+def _attacks(folders: list[Path]) -> "Table":
+    from reports import findings_file, paper_tables
+
+    return paper_tables.attacks([(run.as_posix(), findings_file.of_run(run)) for run in folders])
+
+
+def _utility(folders: list[Path], against: str | None, beside: Source | None, *, percent: bool) -> "Table":
+    from reports.utility_published import published
+    from reports.utility_table import utility
+
+    cells = [cell for folder in folders for cell in _cells(folder)]
+    rows = published() if beside is Source.PAPER else []
+    return utility(cells, against=against or "igpp", published=rows, percent=percent)
+
+
+def _cells(folder: Path) -> "list[UtilityCell]":
+    """Return the cells of a folder of runs, with its audit if it has one; or those of an audit alone."""
+    from privkit import store
+    from privkit.audit.cells import cells
+    from reports import findings_file, utility_cells
+
+    if not folder.is_dir() or not any(folder.rglob("run.json")):
+        return utility_cells.of_findings(folder.as_posix(), findings_file.of_run(folder))
+    audited = (folder / "audit" / findings_file.NAME).is_file()
+    findings = findings_file.of_run(folder) if audited else None
+    return [
+        utility_cells.of_runs(folder.as_posix(), cell.name, cell.runs, findings)
+        for cell in cells(store.find(folder))
+    ]
 
 
 def expanded(runs: list[Path]) -> list[Path]:

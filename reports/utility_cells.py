@@ -1,0 +1,173 @@
+"""What a utility table is made of: each cell's accuracy by seed, from its runs or from an audit's findings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attacks.statistics.seeds import OverSeeds, over_seeds
+from privkit import atomic
+from privkit.personal import PersonalModel
+from privkit.store import Run
+from reports.findings import CellFindings, Findings
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UtilityCell:
+    """One configuration with what its runs measured in their last round.
+
+    Attributes:
+        run: the folder that it is in.
+        name: of the cell.
+        model: what of the model was trained, in words.
+        config: its configuration, as plain values; empty if other code recorded it.
+        data: sha256 of all that it was computed from, by name.
+        dim: width of an embedding, if known.
+        runs: number of runs.
+        domains: accuracy of each domain, in [0, 1], mean over seeds; none if the runs kept no metrics.
+        by_seed: mean over domains, of each seed.
+        promised: epsilon that was promised for the whole run, if any.
+        audited: what an audit of these runs found, if there was one.
+        unaudited: why there is none.
+        seconds: training time of one run (its share of the batch it was trained in), if known.
+        ended: why the runs ended before all planned rounds; empty if they did not.
+    """
+
+    run: str
+    name: str
+    model: str
+    config: Mapping[str, Any]
+    data: Mapping[str, str]
+    dim: int | None = None
+    runs: int
+    domains: Mapping[str, float]
+    by_seed: Mapping[int, float]
+    promised: float | None
+    audited: CellFindings | None = None
+    unaudited: str = ""
+    seconds: float | None = None
+    ended: str = ""
+
+    @property
+    def accuracy(self) -> OverSeeds:
+        """Return the mean over domains, over seeds."""
+        return over_seeds(list(self.by_seed.values()))
+
+    @property
+    def method(self) -> Mapping[str, Any]:
+        """Return the method's settings; empty if other code recorded the runs."""
+        return self.config.get("method") or {}
+
+    @property
+    def defense(self) -> Mapping[str, Any]:
+        """Return the defense's settings; empty likewise."""
+        return self.config.get("defense") or {}
+
+    @property
+    def epsilon(self) -> float | None:
+        """Return the epsilon that the noise was made for, promised or not; ``None`` where there is no such number."""
+        if not self.method or self.method.get("name") == "local_only":
+            return None
+        return _epsilon(self.defense)
+
+
+def _epsilon(defense: Mapping[str, Any]) -> float | None:
+    inner = defense.get("release")
+    return defense.get("epsilon") or (_epsilon(inner) if isinstance(inner, Mapping) else None)
+
+
+def of_runs(folder: str, name: str, runs: Sequence[Run], findings: Findings | None) -> UtilityCell:
+    """Return a cell from its complete runs, one per seed, with what an audit found of just these."""
+    last = {run.info.seed: found for run in runs if (found := _last_round(run))}
+    info = runs[0].info
+    audited, reason = _found(name, runs, findings)
+    return UtilityCell(
+        run=folder,
+        name=name,
+        model=trained(info.config),
+        config=info.config,
+        data=info.data,
+        dim=info.dim,
+        runs=len(runs),
+        domains=_mean_by_domain(list(last.values())),
+        by_seed={s: float(np.mean(list(d.values()))) for s, d in last.items() if s is not None},
+        promised=None if info.promise is None else info.promise["epsilon"],
+        audited=audited,
+        unaudited=reason,
+        seconds=_seconds(runs),
+        ended=""
+        if runs[0].rounds == info.rounds
+        else f"ended after {runs[0].rounds} of {info.rounds} rounds",
+    )
+
+
+def _found(name: str, runs: Sequence[Run], findings: Findings | None) -> tuple[CellFindings | None, str]:
+    """Return what an audit found of some runs, or why there is nothing."""
+    if findings is None:
+        return None, "not audited"
+    found = next((cell for cell in findings.cells if cell.name == name), None)
+    if found is None or _provenance(findings, name).get("ledger_heads") != [run.anchor.head for run in runs]:
+        return None, "not audited since these runs were made"
+    return found, ""
+
+
+def of_findings(folder: str, findings: Findings) -> list[UtilityCell]:
+    """Return every cell of an audit whose runs are not at hand."""
+    return [_of_finding(folder, cell, _provenance(findings, cell.name)) for cell in findings.cells]
+
+
+def _of_finding(folder: str, cell: CellFindings, known: Mapping[str, Any]) -> UtilityCell:
+    return UtilityCell(
+        run=folder,
+        name=cell.name,
+        model=cell.model,
+        config=known.get("config", {}),
+        data=known.get("data", {}),
+        runs=cell.seeds,
+        domains=cell.cost.by_domain,
+        by_seed=cell.cost.per_seed if cell.cost.accuracy else {},
+        promised=None if cell.promised is None else cell.promised.stated,
+        audited=cell,
+        seconds=cell.cost.seconds,
+        ended=cell.ended,
+    )
+
+
+def _provenance(findings: Findings, cell: str) -> Mapping[str, Any]:
+    runs = findings.provenance.get("runs")
+    return runs.get(cell, {}) if isinstance(runs, Mapping) else {}
+
+
+def trained(config: Mapping[str, Any]) -> str:
+    """Return, in words, what the clients of a configuration train."""
+    model, mixed = config.get("model"), config.get("mixed")
+    if not isinstance(model, Mapping):
+        return "recorded by other code" if model is None else str(model)
+    if not mixed:
+        return PersonalModel.model_validate(model).placement
+    parts = [
+        f"{one['encoder']['name']}: {PersonalModel.model_validate(one['model']).placement}" for one in mixed
+    ]
+    return f"{len(mixed)} architectures ({'; '.join(parts)})"
+
+
+def _last_round(run: Run) -> dict[str, float]:
+    """Return the accuracy of each domain after the last round; empty if the run kept no metrics."""
+    import pyarrow.parquet as pq
+
+    path = run.path / "metrics.parquet"
+    rows = pq.read_table(path).to_pylist() if path.exists() else []
+    last = max((row["round"] for row in rows), default=None)
+    return {row["domain"]: row["accuracy"] for row in rows if row["round"] == last}
+
+
+def _mean_by_domain(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = last[0] if last else {}
+    return {name: float(np.mean([found[name] for found in last])) for name in names}
+
+
+def _seconds(runs: Sequence[Run]) -> float | None:
+    paths = [run.path / "timing.json" for run in runs]
+    spent = [atomic.read_json(path) for path in paths if path.exists()]
+    return float(np.mean([one["seconds"] / one["runs_in_batch"] for one in spent])) if spent else None
