@@ -134,7 +134,8 @@ def apart(p_Bd: "Tensor", y_B: "Tensor", prototypes_Cd: "Tensor", *, margin: flo
     )
     # rounding may leave less than nothing, and a root has no slope at 0
     distance_BC = squares_BC.clamp(min=1e-12).sqrt()
-    return cross_entropy(-(distance_BC + margin * one_hot(y_B, len(prototypes_Cd))), y_B)
+    own_BC = one_hot(y_B, len(prototypes_Cd)).to(distance_BC.dtype)
+    return cross_entropy(-(distance_BC + margin * own_BC), y_B)
 
 
 def _widest_gap(mean_Kd: np.ndarray) -> float:
