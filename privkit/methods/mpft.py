@@ -109,10 +109,12 @@ class Mpft(AbstractPrototypeMethod):
         before = {n.removeprefix(_TEACHER): a for n, a in server.items() if n.startswith(_TEACHER)}
         fixed = {n: torch.tensor(a) for n, a in before.items() if self._stays(n, round)}
         rng = keyed(int(server["seed"]), Purpose.SERVER, round=round)
-        network = self._teacher(sent.vectors.shape[1]).training(_dropping(rng, self.dropout))
+        network = self._teacher(sent.vectors.shape[1])
+        if self.dropout:
+            network = network.training(_dropping(rng, self.dropout))
 
         def loss(live: "Mapping[str, Tensor]", chosen: "Tensor") -> "Tensor":
-            params = {name: p.unsqueeze(0) for name, p in {**fixed, **live}.items()}
+            params = {name: tensor.unsqueeze(0) for name, tensor in {**fixed, **live}.items()}
             logits = network.logits(params, network.embed(params, p[chosen].unsqueeze(0)))
             return torch.nn.functional.cross_entropy(logits.squeeze(0), y[chosen])
 
