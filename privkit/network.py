@@ -9,7 +9,7 @@ Shapes: G clients, B records, d embedding width, r adapter width, C classes.
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,14 @@ def _nothing_dropped(h: "Tensor") -> "Tensor":
     return h
 
 
+class _Given(NamedTuple):
+    """What the head gave for some embeddings."""
+
+    params: "Mapping[str, Tensor]"
+    u_GBd: "Tensor"
+    logits_GBC: "Tensor"
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """Adapter after the backbone (or none), and head, as pure functions of stacked parameters.
@@ -35,10 +43,12 @@ class Network:
     Attributes:
         settings: what is trained.
         drops: what leaves hidden units out during training; nothing does at test time.
+        given: what the head gave in this step; ``None`` outside of one.
     """
 
     settings: PersonalModel
     drops: Drops = _nothing_dropped
+    given: "list[_Given] | None" = None
 
     def to(self, device: "torch.device") -> "Network":
         """Return the network with its frozen part, if it has one, on a device."""
@@ -48,10 +58,17 @@ class Network:
         """Return the network as it is trained."""
         return replace(self, drops=drops)
 
+    def step(self) -> "Network":
+        """Return the network for one step: the terms of a loss share one pass of the same embeddings through the head.
+
+        So they see the same units left out, and the pass is paid for once.
+        """
+        return replace(self, given=[])
+
     @property
     def still(self) -> "Network":
         """Return the network as it is tested, and as teachers use it: nothing is left out."""
-        return replace(self, drops=_nothing_dropped)
+        return replace(self, drops=_nothing_dropped, given=None)
 
     def start(self, *, dim: int, num_classes: int, seed: int) -> dict[str, np.ndarray]:
         """Return the initial parameters that every client of a run starts from, without client axis.
@@ -94,6 +111,15 @@ class Network:
 
     def logits(self, params: "Mapping[str, Tensor]", u_GBd: "Tensor") -> "Tensor":
         """Return the head's logits of some embeddings, shape [G, B, C]."""
+        for one in self.given or ():
+            if one.params is params and one.u_GBd is u_GBd:
+                return one.logits_GBC
+        found = self._through_head(params, u_GBd)
+        if self.given is not None:
+            self.given.append(_Given(params, u_GBd, found))
+        return found
+
+    def _through_head(self, params: "Mapping[str, Tensor]", u_GBd: "Tensor") -> "Tensor":
         h = u_GBd
         for layer in range(len(self.settings.hidden)):
             h = self.drops(_linear(params, layer, h).relu())

@@ -144,7 +144,10 @@ def test_shares_may_add_up_to_one_and_no_more(pool: float, reference: float, tes
             r"split=\{'pool': 0\.7\}: pool \+ reference \+ test is 1\.1; they may add up",
         ),
         ({"split": None}, "split=None"),
-        ({"split": {"small_classes": "keep"}}, r"split\.small_classes='keep': input should be 'refuse' or 'drop'"),
+        (
+            {"split": {"small_classes": "keep"}},
+            r"split\.small_classes='keep': input should be 'refuse' or 'drop'",
+        ),
         ({"precision": "fp16"}, "precision='fp16': input should be 'fp32' or 'bf16'"),
         ({"model": {"inside": True}}, "inside: true needs an adapter width; set adapter"),
         ({"model": {"hidden": [8, 0]}}, r"model\.hidden\.1=0: input should be greater than or equal to 1"),

@@ -55,7 +55,7 @@ def test_the_loss_is_the_divergence_from_teacher_to_student(scaled):
     rule = ClippingRegularization(radius=2.0, temperature=3.0, weight=0.7, scaled=scaled)
     params, z, batch = tensors()
     memory = rule.memory(tensors(9)[0])
-    found = rule.loss(NETWORK, params, memory, z, batch)
+    found = rule.loss(NETWORK, params, memory, z, rule.bound(z), batch)
     for g in range(G):
         total = 0.0
         for b in range(B):
@@ -74,7 +74,7 @@ def test_the_teacher_gets_no_gradient_and_sees_raw_embeddings():
     memory = {
         name: m.clone().requires_grad_(m.is_floating_point()) for name, m in rule.memory(params).items()
     }
-    loss = rule.loss(NETWORK, params, memory, z, batch).sum()
+    loss = rule.loss(NETWORK, params, memory, z, rule.bound(z), batch).sum()
     grads = torch.autograd.grad(loss, [z, memory["head.weight"]], allow_unused=True)
     assert grads[0] is not None
     assert grads[1] is None
@@ -110,7 +110,7 @@ def test_while_it_warms_up_the_teacher_is_the_head_and_teaches_nothing():
     params, z, batch = tensors()
     memory = rule.memory(tensors(4)[0])
     for step in range(4):
-        loss = rule.loss(NETWORK, params, memory, z, batch)
+        loss = rule.loss(NETWORK, params, memory, z, rule.bound(z), batch)
         assert bool(loss.any()) == (step >= 3)
         rule.after_step(params, memory, active=G)
     torch.testing.assert_close(memory["head.weight"], params["head.weight"])

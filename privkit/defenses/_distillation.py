@@ -59,11 +59,12 @@ class ClippingRegularization(LocalRule):
         params: "dict[str, Tensor]",
         memory: "dict[str, Tensor]",
         z_GBd: "Tensor",
+        u_GBd: "Tensor",
         batch: "Batch",
     ) -> "Tensor":
         teacher = {name: m for name, m in memory.items() if name.startswith(_HEAD)}
         taught = network.still.logits({**params, **teacher}, z_GBd.detach()).detach()
-        student = network.logits(params, self.bound(z_GBd))
+        student = network.logits(params, u_GBd)
         scale = self.weight * (self.temperature**2 if self.scaled else 1.0)
         divergence_GB = _divergence(taught / self.temperature, student / self.temperature)
         started_G = memory["steps"] >= self.warm_up
@@ -79,7 +80,7 @@ class ClippingRegularization(LocalRule):
             for name, m in memory.items():
                 if name.startswith(_HEAD):
                     beta = kept.to(m.dtype).view(active, *[1] * (m.ndim - 1))
-                    m[:active] = beta * m[:active] + (1 - beta) * params[name][:active]
+                    m[:active].mul_(beta).add_((1 - beta) * params[name][:active])
             memory["steps"][:active] += 1
 
 

@@ -32,9 +32,19 @@ class LocalRule(Settings):
         params: "dict[str, Tensor]",
         memory: "dict[str, Tensor]",
         z_GBd: "Tensor",
+        u_GBd: "Tensor",
         batch: "Batch",
     ) -> "Tensor":
-        """Return what is added to each client's loss, shape [G]."""
+        """Return what is added to each client's loss, shape [G].
+
+        Args:
+            network: what is trained, in this step.
+            params: its parameters.
+            memory: what the rule keeps.
+            z_GBd: embedding of each record of the batch.
+            u_GBd: what :meth:`bound` made of it, which the method's loss sees.
+            batch: the records.
+        """
         return z_GBd.new_zeros(len(z_GBd))
 
     def after_step(self, params: "dict[str, Tensor]", memory: "dict[str, Tensor]", *, active: int) -> None:

@@ -102,20 +102,17 @@ class Cohort:
             weights: of each slot, the same shape; each non-empty row sums to 1.
             active: clients that still have a batch at each step, shape [steps]; a prefix of the axis.
         """
-        per_client = [-(-int(n) // size) * epochs for n in self.n]
-        rows = np.zeros((max(per_client), len(self.n), size), dtype=np.int64)
+        steps = -(-self.n // size)
+        rows = np.zeros((max(steps) * epochs, len(self.n), size), dtype=np.int64)
         weights = np.zeros(rows.shape, dtype=np.float32)
         for g, client in enumerate(self.clients):
             rng = keyed(client.seed, Purpose.BATCHES, round=round, client=client.index)
-            step = 0
-            for _ in range(epochs):
-                order = rng.permutation(int(self.n[g]))
-                for start in range(0, len(order), size):
-                    chosen = order[start : start + size]
-                    rows[step, g, : len(chosen)] = chosen
-                    weights[step, g, : len(chosen)] = 1.0 / len(chosen)
-                    step += 1
-        active = (np.arange(len(rows))[:, None] < np.array(per_client)).sum(1)
+            order = np.zeros((epochs, steps[g] * size), dtype=np.int64)
+            for epoch in order:
+                epoch[: self.n[g]] = rng.permutation(int(self.n[g]))
+            rows[: epochs * steps[g], g] = order.reshape(-1, size)
+            weights[: epochs * steps[g], g] = np.tile(_weights(int(self.n[g]), size), (epochs, 1))
+        active = (np.arange(len(rows))[:, None] < steps * epochs).sum(1)
         device = self.x.device
         return torch.from_numpy(rows).to(device), torch.from_numpy(weights).to(device), active
 
@@ -125,6 +122,12 @@ def slices(clients: int, *, most: int) -> Iterator[slice]:
     step = max(1, most)
     for start in range(0, clients, step):
         yield slice(start, min(clients, start + step))
+
+
+def _weights(records: int, size: int) -> np.ndarray:
+    """Return the weight of every slot of an epoch's batches, shape [steps, size]."""
+    held = np.minimum(records - np.arange(0, records, size), size)
+    return (np.arange(size) < held[:, None]) / held[:, None]
 
 
 def _padded(pairs: Sequence[tuple[np.ndarray, np.ndarray]], device: torch.device) -> tuple[Tensor, Tensor]:

@@ -149,7 +149,7 @@ class Fleet:
         network = self._in_training(round)
         for step, k in enumerate(active.tolist()):
             batch = _batch(self.cohort, rows[step, :k], weights[step, :k])
-            gradients = self._gradients(network, method, batch, down.first(k))
+            gradients = self._gradients(network.step(), method, batch, down.first(k))
             self.optimizer.step(
                 self.params,
                 gradients,
@@ -172,8 +172,9 @@ class Fleet:
         kept = {name: m[:k] for name, m in self.memory.items()}
         with self.arithmetic():
             z_GBd = network.embed(live, batch.x)
-            loss = method.loss(network, live, self.rule.bound(z_GBd), batch, down)
-            loss = loss + self.rule.loss(network, live, kept, z_GBd, batch)
+            u_GBd = self.rule.bound(z_GBd)
+            loss = method.loss(network, live, u_GBd, batch, down)
+            loss = loss + self.rule.loss(network, live, kept, z_GBd, u_GBd, batch)
         if not loss.requires_grad:
             return {}
         found = torch.autograd.grad(loss.sum(), list(live.values()), allow_unused=True)
@@ -191,5 +192,7 @@ class Fleet:
 
 
 def _batch(cohort: Cohort, rows_kB: Tensor, weight_kB: Tensor) -> Batch:
-    clients = torch.arange(len(rows_kB), device=rows_kB.device).unsqueeze(1)
-    return Batch(x=cohort.x[clients, rows_kB], y=cohort.y[clients, rows_kB], weight=weight_kB)
+    first = torch.arange(len(rows_kB), device=rows_kB.device).unsqueeze(1) * cohort.x.shape[1]
+    rows = (first + rows_kB).flatten()
+    x, y = (t.flatten(0, 1).index_select(0, rows).unflatten(0, rows_kB.shape) for t in (cohort.x, cohort.y))
+    return Batch(x=x, y=y, weight=weight_kB)

@@ -7,7 +7,7 @@ they are, which a prefix of the client axis expresses when clients are sorted by
 Source: Loshchilov and Hutter (2019), "Decoupled weight decay regularization", Algorithm 2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ class StackedAdamW:
     first: dict[str, Tensor]
     second: dict[str, Tensor]
     steps: Tensor
+    _memory: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False)
 
     @classmethod
     def start(cls, params: dict[str, Tensor]) -> "StackedAdamW":
@@ -57,7 +58,18 @@ class StackedAdamW:
             shape = (active,) + (1,) * (p.ndim - 1)
             correct1 = (1 - BETA1**steps).to(p.dtype).view(shape)
             correct2 = (1 - BETA2**steps).to(p.dtype).view(shape)
-            p.mul_(1 - learning_rate * weight_decay)
             m.lerp_(gradient, 1 - BETA1)
             v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-            p.sub_(learning_rate * (m / correct1) / ((v / correct2).sqrt() + TINY))
+            # two tensors for all that is in between: fresh memory costs more than the arithmetic
+            moved, size = self._between(p)
+            torch.div(v, correct2, out=size).sqrt_().add_(TINY)
+            torch.div(m, correct1, out=moved).mul_(learning_rate).div_(size)
+            p.mul_(1 - learning_rate * weight_decay).sub_(moved)
+
+    def _between(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Return two tensors to write to, of a shape, from memory that is kept."""
+        kept = self._memory.get(like.dtype)
+        if kept is None or kept.shape[1] < like.numel():
+            kept = self._memory[like.dtype] = like.new_empty((2, like.numel()))
+        one, other = kept[:, : like.numel()].unbind()
+        return one.view(like.shape), other.view(like.shape)
