@@ -61,6 +61,13 @@ def test_each_domain_is_read_class_by_class_in_counting_order(pacs: Path) -> Non
         assert np.array_equal(record, squared(pacs / "PACS/photo" / name, 8))
 
 
+def test_root_may_be_in_the_home_folder(pacs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(pacs))
+    data = plug.build("privkit.data", {"name": "pacs", "root": "~/PACS", "side": 4})
+    assert isinstance(data, Pacs)
+    assert len(data.load()) == 4
+
+
 @pytest.mark.parametrize("inside", ["PACS", "pacs", "PACS/kfold", "pacs/images", "."])
 def test_root_is_the_folder_of_the_domains_or_one_above(pacs: Path, inside: str) -> None:
     home = pacs / "moved" / inside
@@ -408,11 +415,14 @@ def test_the_lists_of_pacs_hold_out_what_training_does_not_name(pacs: Path, plac
 
 
 def test_wrong_entries_of_a_list_are_refused_or_left_out(pacs: Path) -> None:
-    # the published list of art_painting holds one picture with label 0
+    # in the published lists, one picture has label 0 in crossval and its right one in test
     held_out = ["photo/dog/pic_2.jpg 0", "photo/house/pic_2.jpg 1", "photo/dog/pic_9.jpg 1"]
-    kfold(pacs / "PACS", "photo", {"train": entries((1,)), "crossval": held_out, "test": entries((1,))})
+    test = [*entries((1,)), "photo/dog/pic_2.jpg 1"]
+    kfold(pacs / "PACS", "photo", {"train": entries((1,)), "crossval": held_out, "test": test})
     data = {"root": pacs, "side": 4, "domains": ("photo",), "lists": True}
-    refused(Pacs(**data), r"5 of 6 images cannot be used \(dog/pic_2.jpg: a list gives it label 0 of 1 to 2")
+    refused(
+        Pacs(**data), r"5 of 6 images cannot be used \(photo/dog/pic_2.jpg: a list gives it label 0 of 1 to 2"
+    )
     with pytest.warns(UserWarning, match="5 of 6"):
         refused(Pacs(**data, skip_bad=True), "domain photo has no test pictures")
     kfold(pacs / "PACS", "photo", {"test": entries((1, 3))})
@@ -734,3 +744,29 @@ def test_a_partition_that_would_run_code_is_refused(tmp_path: Path) -> None:
     refused(Digits5(root=tmp_path, domains=("mnist",)), "test.pkl names .*could run code")
     assert not (tmp_path / "made").exists()
     assert pickle.loads(pickle.dumps(tmp_path)) == tmp_path  # noqa: S301, of our own making
+
+
+# what the documents say
+
+
+def test_the_document_shows_what_is_said_when_files_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parent.parent / "docs/folders.md").read_text(encoding="utf-8")
+    with pytest.raises(InputError) as found:
+        Pacs(root=Path("data")).load()
+    assert str(found.value) in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pacs", "office_caltech", "digits5", "fashion_mnist", "cifar10", "cifar100", "vader", "ag_news"],
+)
+def test_what_is_missing_is_refused_with_layout_source_and_twin(name: str, tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs/folders.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in text
+    for root, said in ((tmp_path / "none", "does not exist"), (tmp_path, f"root='{tmp_path}' ")):
+        data = plug.build("privkit.data", {"name": name, "root": str(root)})
+        assert isinstance(data, AbstractData)
+        refused(data, rf"{said}.*; .* is read as .* \(docs/folders\.md; .*\d{{4}}.*\): .* take data: \w+")

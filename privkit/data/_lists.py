@@ -29,7 +29,8 @@ def divided(
     """Return a domain whose test part is what the other lists name and the training list does not.
 
     The published test list of PACS names every picture of a domain, its training pictures too: it is meant for
-    domains that were not trained on. What is left without these is held out within the domain.
+    domains that were not trained on. What is left without these is held out within the domain. Of its list of held-out
+    paintings, one entry has label 0, where labels begin at 1.
 
     Args:
         domain: the pictures of its class folders.
@@ -41,11 +42,12 @@ def divided(
         InputError: an entry names no picture or another class than its folder, or a picture is in no list.
     """
     known = {_below_domain(picture): picture for picture in domain}
-    trained, held = {entry.name: entry for entry in train}, {entry.name: entry for entry in held_out}
-    entries = [*trained.values(), *held.values()]
-    bad = {entry.name: reason for entry in entries if (reason := _wrong(entry, known)) is not None}
-    bad |= {name: "it is in no list" for name in known if name not in trained and name not in held}
-    refuse_bad(bad, total=len(known), skip_bad=skip_bad)
+    train, held_out = list(train), list(held_out)
+    trained, listed = ({entry.name for entry in entries} for entries in (train, [*train, *held_out]))
+    bad = {e.name: reason for e in [*train, *held_out] if (reason := _wrong(e, known)) is not None}
+    bad |= {name: "it is in no list" for name in known if name not in listed}
+    named = {known[name].name if name in known else name: reason for name, reason in bad.items()}
+    refuse_bad(named, total=len(known), skip_bad=skip_bad)
     sound = [(name, picture) for name, picture in known.items() if name not in bad]
     return DomainFolder(
         [picture for name, picture in sound if name in trained],

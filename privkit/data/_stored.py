@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from privkit.data import _manifest
 from privkit.data._base import AbstractData
@@ -17,6 +17,11 @@ class AbstractStoredData(AbstractData):
         default=None,
         description="file that lists every file of the data set with its sha256; others are refused; null: not checked",
     )
+
+    @field_validator("root", "manifest", check_fields=False)
+    @classmethod
+    def _in_the_home_folder(cls, path: Path | None) -> Path | None:
+        return None if path is None else path.expanduser()
 
     @abstractmethod
     def files(self) -> dict[str, Path]:

@@ -31,7 +31,7 @@ PLACES: dict[DomainName, Places] = {
     ),
 }
 PUBLISHED = Published(
-    title="the digit domains",
+    title="Digits",
     layout="; ".join(places.wanted for places in PLACES.values()),
     source="as in Li et al., FedBN, ICLR 2021",
     twin="digits",
