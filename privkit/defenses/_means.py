@@ -1,5 +1,6 @@
 """The means of classes, or of clusters within classes: what every prototype defense is built from."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,17 +31,51 @@ def class_means(embeddings: Embeddings, known: Known = NOTHING) -> ClassMeans:
 
     The canaries of a class always are one mean.
     """
-    y = embeddings.labels
-    if not len(y):
-        raise InputError("a client has no records to average; give every client at least one.")
+    y, vectors_Nd = embeddings.labels, embeddings.vectors
+    refuse_no_records(embeddings)
     real, cluster = known.real(y), np.zeros(len(y), dtype=np.int64)
-    cluster[real] = known.summary.assign(embeddings.vectors[real], y[real])
-    rows, index, counts = np.unique(
-        np.stack([y, cluster], axis=1), axis=0, return_inverse=True, return_counts=True
-    )
-    member_PN = np.zeros((len(rows), len(y)))
-    member_PN[index.ravel(), np.arange(len(y))] = 1.0
-    return ClassMeans(member_PN @ embeddings.vectors / counts[:, None], rows[:, 0], counts)
+    every = bool(real.all())  # then nothing is copied
+    cluster[real] = known.summary.assign(vectors_Nd if every else vectors_Nd[real], y if every else y[real])
+    groups = Groups.of(y, cluster)
+    sums_Pd = np.stack([vectors_Nd[rows].sum(0) for rows in groups.rows()])
+    return ClassMeans(sums_Pd / groups.counts[:, None], groups.labels, groups.counts)
+
+
+def refuse_no_records(embeddings: Embeddings) -> None:
+    """Raise if there is nothing to average."""
+    if not len(embeddings.labels):
+        raise InputError("a client has no records to average; give every client at least one.")
+
+
+class Groups(NamedTuple):
+    """Records by class, and by cluster within it.
+
+    Attributes:
+        labels: class of each group, ascending, shape [P].
+        counts: records in each, shape [P].
+        order: of the records, group by group, shape [N].
+    """
+
+    labels: Int64[np.ndarray, " P"]
+    counts: Int64[np.ndarray, " P"]
+    order: Int64[np.ndarray, " N"]
+
+    @classmethod
+    def of(cls, labels: Int64[np.ndarray, " N"], clusters: Int64[np.ndarray, " N"] | None = None) -> "Groups":
+        """Return the groups of records; classes alone make them where no clusters are given."""
+        order = np.argsort(labels, kind="stable") if clusters is None else np.lexsort((clusters, labels))
+        new = np.diff(labels[order]) != 0
+        if clusters is not None:
+            new |= np.diff(clusters[order]) != 0
+        starts = np.concatenate([[0], np.flatnonzero(new) + 1]) if len(order) else np.zeros(0, dtype=np.int64)
+        return cls(labels[order[starts]], np.diff(starts, append=len(order)), order)
+
+    def rows(self) -> Iterator[Int64[np.ndarray, " n"]]:
+        """Yield the records of each group."""
+        start = 0
+        for count in self.counts.tolist():
+            yield self.order[start : start + count]
+            start += count
 
 
 class ClassSums(NamedTuple):
@@ -62,14 +97,18 @@ def class_sums(embeddings: Embeddings, labels: Int64[np.ndarray, " P"]) -> Class
         embeddings: of one client, clipped; none at all is fine.
         labels: the classes, ascending.
     """
-    member_PN = labels[:, None] == embeddings.labels[None]
-    if not member_PN.any(0).all():
-        odd = int(embeddings.labels[int(np.argmin(member_PN.any(0)))])
+    row_N = np.searchsorted(labels, embeddings.labels)
+    odd_N = np.append(labels, -1)[row_N] != embeddings.labels
+    if odd_N.any():
         raise InputError(
-            f"a client has a record of class {odd}, which is none of the classes that were announced; announce it, or "
-            "drop the record."
+            f"a client has a record of class {embeddings.labels[np.argmax(odd_N)]}, which is none of the classes that "
+            "were announced; announce it, or drop the record."
         )
-    return ClassSums(member_PN.astype(np.float64) @ embeddings.vectors, member_PN.sum(1).astype(np.float64))
+    sums_Pd, counts_P = np.zeros((len(labels), embeddings.vectors.shape[1])), np.zeros(len(labels))
+    groups = Groups.of(row_N)
+    for p, rows in zip(groups.labels, groups.rows(), strict=True):
+        sums_Pd[p], counts_P[p] = embeddings.vectors[rows].sum(0), len(rows)
+    return ClassSums(sums_Pd, counts_P)
 
 
 def refuse_single_records(means: ClassMeans, *, least: int) -> None:

@@ -20,9 +20,9 @@ from accountant.events import ClipSet, Composed, Event, GroupGaussian, Leaf, Pur
 from accountant.groupwise import Allocation
 from accountant.vpp import SplitCalibration, sigma_ref
 from privkit import plug
-from privkit.clip import CLIPS
 from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized, Promise
-from privkit.defenses._means import class_means, contract_of_means, refuse_single_records
+from privkit.defenses._clipped import clipped_means
+from privkit.defenses._means import contract_of_means, refuse_single_records
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import Noise
@@ -156,13 +156,13 @@ class GroupwiseMeans(Mechanism):
         )
         group_d = np.where(informative_d, 0, 1)
         release = self._release(groups)
-        clipped = CLIPS[release.clip](embeddings.vectors, group_d, norms=release.clip_norms)
-        means = class_means(embeddings.with_vectors(clipped), known)
+        means = clipped_means(embeddings, known, clip=release.clip, group_d=group_d, norms=release.clip_norms)
         refuse_single_records(means, least=self.smallest_class)
         std_d = np.multiply(release.noise_multipliers, release.clip_norms)[group_d] * 2.0
         noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
-        found = overlap(embeddings.where(known.real(embeddings.labels)), informative_d)
+        real = known.real(embeddings.labels)
+        found = overlap(embeddings if real.all() else embeddings.where(real), informative_d)
         return Privatized(
             payload, self.event(embeddings, known), Hidden(means.vectors, group_d, overlap=found)
         )

@@ -1,9 +1,12 @@
 """How well each coordinate separates a client's classes: the score that VPP selects by."""
 
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from jaxtyping import Float64
 
-from privkit.defenses._means import class_means
+from privkit.defenses._means import Groups, refuse_no_records
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 
@@ -29,27 +32,73 @@ def discriminability(
 
     Source: VPDR, Eqs. 7 and 8.
     """
-    exponent_d = np.maximum(np.frexp(np.abs(embeddings.vectors).max(axis=0, initial=0.0))[1], 0)
-    scaled = embeddings.with_vectors(np.ldexp(embeddings.vectors, -exponent_d))
-    means = class_means(scaled)
-    classes, records = len(means.labels), len(embeddings.labels)
-    if classes < 2:
+    found = variances(embeddings)
+    if found.classes < 2:
         raise InputError(
-            f"a client has records of class {means.labels[0]} only, and scores compare classes: give it a second "
+            f"a client has records of class {embeddings.labels[0]} only, and scores compare classes: give it a second "
             "class, or use partition random or defense igpp."
         )
-    if records <= classes:
-        return np.zeros(means.vectors.shape[1])
-    row = np.searchsorted(means.labels, embeddings.labels)
-    within_d = ((scaled.vectors - means.vectors[row]) ** 2).sum(0)
-    grand_d = means.counts @ means.vectors / records
-    between_d = means.counts @ (means.vectors - grand_d) ** 2
+    records = len(embeddings.labels)
+    if records <= found.classes:
+        return np.zeros(len(found.within))
     with np.errstate(over="ignore"):
         zeta = float(stabiliser)
         if stabiliser_of_median:  # else 0 times what may be infinite
-            zeta += stabiliser_of_median * (float(np.median(np.ldexp(between_d, 2 * exponent_d))) + 1e-12)
-        zeta_d, stabilised = np.ldexp(zeta, -2 * exponent_d), zeta > 0
-        return _ratio(between_d / (classes - 1), within_d / (records - classes), zeta_d, stabilised)
+            between_d = np.ldexp(found.between, 2 * found.exponents)
+            zeta += stabiliser_of_median * (float(np.median(between_d)) + 1e-12)
+        zeta_d, stabilised = np.ldexp(zeta, -2 * found.exponents), zeta > 0
+        return _ratio(
+            found.between / (found.classes - 1), found.within / (records - found.classes), zeta_d, stabilised
+        )
+
+
+class Variances(NamedTuple):
+    """Sums of squares of each coordinate, times ``4 ** -exponents``.
+
+    Attributes:
+        between: of class means around their mean, weighted by records, shape [d].
+        within: of records around the mean of their class, shape [d].
+        exponents: 0 but where squares would be too large for a float, shape [d].
+        classes: that are present.
+    """
+
+    between: Float64[np.ndarray, " d"]
+    within: Float64[np.ndarray, " d"]
+    exponents: np.ndarray
+    classes: int
+
+
+_KNOWN: WeakKeyDictionary[Embeddings, Variances] = WeakKeyDictionary()
+
+
+def variances(embeddings: Embeddings) -> Variances:
+    """Return the variances of some embeddings; they are computed once, whoever asks again."""
+    if embeddings not in _KNOWN:
+        exponent_d = np.zeros(embeddings.vectors.shape[1], dtype=np.int64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = _variances(embeddings, exponent_d)
+        if not all(np.isfinite(v_d).all() for v_d in (found.between, found.within)):
+            largest_d = np.abs(embeddings.vectors).max(axis=0, initial=0.0)
+            found = _variances(embeddings, np.maximum(np.frexp(largest_d)[1], 0))
+        _KNOWN[embeddings] = found
+    return _KNOWN[embeddings]
+
+
+def _variances(embeddings: Embeddings, exponent_d: np.ndarray) -> Variances:
+    refuse_no_records(embeddings)
+    groups, scaled = Groups.of(embeddings.labels), exponent_d.any()
+    means_Pd = np.empty((len(groups.labels), len(exponent_d)))
+    within_d = np.zeros(len(exponent_d))
+    for p, rows in enumerate(groups.rows()):
+        z_nd = embeddings.vectors[rows]
+        if scaled:
+            z_nd = np.ldexp(z_nd, -exponent_d)
+        means_Pd[p] = z_nd.sum(0) / len(rows)
+        z_nd -= means_Pd[p]
+        within_d += np.einsum("nd,nd->d", z_nd, z_nd)
+    grand_d = groups.counts @ means_Pd / len(embeddings.labels)
+    between_d = groups.counts @ (means_Pd - grand_d) ** 2
+    return Variances(between_d, within_d, exponent_d, len(groups.labels))
 
 
 def _ratio(
