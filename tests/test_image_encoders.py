@@ -364,7 +364,7 @@ def test_lite0_with_the_published_classifier_knows_a_palace_and_a_daisy() -> Non
 
 
 def test_lite0_features_carry_the_digit() -> None:
-    # measured: .893; chance is .10
+    # measured: .890; chance is .10
     mnist = Digits(per_class=60).load()[0]
     z = EfficientnetLite0(side=64).encode(mnist.records)
     model = LogisticRegression(C=0.01, max_iter=200).fit(z[:400], mnist.labels[:400])
@@ -520,10 +520,40 @@ def test_older_preprocessors_are_understood(vit: HfImage, tmp_path: Path, told: 
     assert encoder.reading.side == side
 
 
+def test_means_and_deviations_that_fit_no_channels_are_refused(vit: HfImage) -> None:
+    with pytest.raises(
+        InputError, match="mean has 2 numbers, and the model reads 3 channels; give one number"
+    ):
+        vit.model_copy(update={"mean": (0.5, 0.5)}).encode(COLOUR)
+    for wrong in ({"std": [0.0]}, {"std": []}, {"mean": []}):
+        with pytest.raises(InputError, match=f"encoder hf_image: {next(iter(wrong))}"):
+            plug.build("privkit.models", vit.settings() | wrong)
+
+
+def test_a_grey_model_reads_colour_as_grey(tmp_path: Path) -> None:
+    import transformers
+
+    config = transformers.ViTConfig(
+        num_channels=1,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        image_size=[16, 16],  # pyright: ignore[reportArgumentType] some published folders have two numbers
+        patch_size=8,
+    )
+    config.save_pretrained(tmp_path)
+    encoder = HfImage(path=tmp_path, public_data="x", random_seed=0, mean=(0.5,), std=(0.5,))
+    assert encoder.image_shape == (1, 16, 16)
+    assert close(encoder.encode(COLOUR), encoder.encode(_pixels.grey(COLOUR)), within=0)
+
+
 def test_another_rescaling_is_refused(vit: HfImage, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text((vit.path / "config.json").read_text())
     (tmp_path / "preprocessor_config.json").write_text('{"rescale_factor": 0.00784}')
     with pytest.raises(InputError, match=r"its preprocessor rescales by 0\.00784, not 1/255; remove"):
+        _ = HfImage(path=tmp_path, public_data="nothing").reading
+    (tmp_path / "preprocessor_config.json").write_text("no JSON")
+    with pytest.raises(InputError, match=r"cannot be read as a model \(.*\); give a folder"):
         _ = HfImage(path=tmp_path, public_data="nothing").reading
 
 
@@ -616,7 +646,7 @@ def other_model(name: str, folder: Path) -> HfImage:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mae", "give a Vision Transformer or a ResNet|draws at random"),
+        ("mae", r"gives 5 tokens for 16 patches; give a Vision Transformer or a ResNet"),
         ("swin", r"gives 16 tokens for 64 patches; give a Vision Transformer or a ResNet"),
         (
             "bert",

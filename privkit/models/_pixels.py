@@ -28,10 +28,22 @@ class Reading:
     deviation: tuple[float, ...]
     resample: int = BICUBIC
 
+    def __post_init__(self) -> None:
+        for name, values in (("mean", self.mean), ("std", self.deviation)):
+            if len(values) not in (1, self.channels):
+                raise InputError(
+                    f"{name} has {len(values)} numbers, and the model reads {self.channels} channels; give one number "
+                    "for all, or one per channel."
+                )
+
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """Return channels, height and width."""
         return self.channels, self.side, self.side
+
+    def pixels(self, records: np.ndarray, *, reader: str) -> UInt8[np.ndarray, "N channels side side"]:
+        """Return records as the network wants them, times 255; as the function ``pixels`` says."""
+        return pixels(records, channels=self.channels, side=self.side, reader=reader, resample=self.resample)
 
 
 def pixels(

@@ -42,14 +42,7 @@ class TorchImageEncoder(AbstractEncoder):
         Raises:
             InputError: they are no images.
         """
-        reading = self.reading
-        return _pixels.pixels(
-            records,
-            channels=reading.channels,
-            side=reading.side,
-            reader=self.name,
-            resample=reading.resample,
-        )
+        return self.reading.pixels(records, reader=self.name)
 
     def encode(self, records: np.ndarray) -> Float32[np.ndarray, "N dim"]:
         """Return one vector per image; no image gives an array of no rows.
@@ -63,12 +56,12 @@ class TorchImageEncoder(AbstractEncoder):
         import torch
 
         records = _pixels.only_images(records, reader=self.name)
-        net = self.module()
+        net, reading = self.module(), self.reading
         vectors = np.empty((len(records), self.dim), np.float32)
         with torch.inference_mode():
             for start in range(0, len(records), BATCH):
-                batch = torch.from_numpy(self.pixels(records[start : start + BATCH])).float() / 255
+                batch = torch.from_numpy(reading.pixels(records[start : start + BATCH], reader=self.name))
                 # convolutions are several times faster with the channels last in memory
-                given = batch.to(memory_format=torch.channels_last)
+                given = batch.to(memory_format=torch.channels_last).float() / 255
                 vectors[start : start + BATCH] = net(given).numpy()
         return vectors

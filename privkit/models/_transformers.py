@@ -128,9 +128,16 @@ def fingerprint(folder: Path) -> str:
 
 
 def said(folder: Path, file: str) -> dict[str, Any]:
-    """Return a JSON file of a folder, empty if there is none."""
+    """Return a JSON file of a folder, empty if there is none.
+
+    Raises:
+        InputError: it is no JSON.
+    """
     path = folder / file
-    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    try:
+        return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    except ValueError as error:
+        raise _unreadable(folder, error) from None
 
 
 @contextmanager

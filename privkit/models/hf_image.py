@@ -1,7 +1,7 @@
 """Any Vision Transformer or ResNet of the transformers library, from a folder on this machine."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -42,11 +42,14 @@ class HfImage(TorchImageEncoder):
     )
     mean: tuple[float, ...] | None = Field(
         default=None,
+        min_length=1,
         description="what is subtracted from each channel of pixels in [0, 1]; none: what preprocessor_config.json "
         "says",
     )
-    std: tuple[float, ...] | None = Field(
-        default=None, description="what they are then divided by; none: what preprocessor_config.json says"
+    std: tuple[Annotated[float, Field(gt=0)], ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="what they are then divided by; none: what preprocessor_config.json says",
     )
     pooling: Literal["mean", "cls"] = Field(
         default="mean",
@@ -98,7 +101,8 @@ class HfImage(TorchImageEncoder):
         plain = {"image_mean": (0.0,), "image_std": (1.0,)} if told.get("do_normalize") is False else told
         return Reading(
             channels=settings.num_channels,
-            side=self.side or self._known(_side(told) or getattr(settings, "image_size", None), "side"),
+            side=self.side
+            or self._known(_side(told) or _square(getattr(settings, "image_size", None)), "side"),
             mean=tuple(self.mean or self._known(plain.get("image_mean"), "mean")),
             deviation=tuple(self.std or self._known(plain.get("image_std"), "std")),
             resample=told.get("resample", BICUBIC),
@@ -151,6 +155,9 @@ class HfImage(TorchImageEncoder):
 def _side(told: dict[str, Any]) -> int | None:
     """Return the size a preprocessor resizes or crops to, if it says one."""
     size = (told.get("do_center_crop") and told.get("crop_size")) or told.get("size")
-    if isinstance(size, dict):
-        return size.get("height") or size.get("shortest_edge")
-    return size
+    return (size.get("height") or size.get("shortest_edge")) if isinstance(size, dict) else _square(size)
+
+
+def _square(size: int | list[int] | None) -> int | None:
+    """Return one number of a size that may be written as two."""
+    return size[0] if isinstance(size, list) else size
