@@ -6,7 +6,7 @@ each client's adapter then sees its own slice. Features cannot be cached, since 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class InsideNetwork(Network):
     Attributes:
         staged: the frozen backbone, block by block.
     """
+
+    at_once: ClassVar[int] = 256
 
     staged: "Staged" = field(kw_only=True)
 

@@ -9,7 +9,7 @@ Shapes: G clients, B records, d embedding width, r adapter width, C classes.
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,8 @@ Drops = Callable[["Tensor"], "Tensor"]
 """What leaves some hidden units out: takes and returns a tensor whose first two axes are clients and records."""
 
 
-def _nothing_dropped(h: "Tensor") -> "Tensor":
+def nothing_dropped(h: "Tensor") -> "Tensor":
+    """Return hidden units as they are."""
     return h
 
 
@@ -44,10 +45,13 @@ class Network:
         settings: what is trained.
         drops: what leaves hidden units out during training; nothing does at test time.
         given: what the head gave in this step; ``None`` outside of one.
+        at_once: about how many records may pass it together, for the memory that takes.
     """
 
+    at_once: ClassVar[int] = 16_384
+
     settings: PersonalModel
-    drops: Drops = _nothing_dropped
+    drops: Drops = nothing_dropped
     given: "list[_Given] | None" = None
 
     def to(self, device: "torch.device") -> "Network":
@@ -68,7 +72,7 @@ class Network:
     @property
     def still(self) -> "Network":
         """Return the network as it is tested, and as teachers use it: nothing is left out."""
-        return replace(self, drops=_nothing_dropped, given=None)
+        return replace(self, drops=nothing_dropped, given=None)
 
     def start(self, *, dim: int, num_classes: int, seed: int) -> dict[str, np.ndarray]:
         """Return the initial parameters that every client of a run starts from, without client axis.

@@ -1,5 +1,7 @@
 """Mini-batches of stacked clients: each record once per epoch, whoever else is in the stack."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -107,3 +109,39 @@ def test_a_client_with_one_record_takes_one_step_per_epoch(size):
     assert rows.shape == (3, 1, size)
     assert active.tolist() == [1, 1, 1]
     assert weights.sum(2).flatten().tolist() == [1.0, 1.0, 1.0]
+
+
+def with_tests(index: int, records: np.ndarray, labels: np.ndarray) -> Client:
+    return replace(client(index, 3), x_test=records, y_test=labels)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 20))
+def test_every_test_record_comes_once_and_at_most_so_many_at_a_time(sizes, most):
+    records = [np.arange(10 * t, dtype=np.float32).reshape(t, 10) + 100 * i for i, t in enumerate(sizes)]
+    stacked = Cohort.stack([with_tests(i, r, np.arange(len(r))) for i, r in enumerate(records)], CPU)
+    seen: dict[int, list[np.ndarray]] = {g: [] for g in range(len(sizes))}
+    for part, x, y in stacked.tests(most=most):
+        assert y.numel() <= most
+        for g, mine, labels in zip(range(part.start, part.stop), x.numpy(), y.numpy(), strict=True):
+            seen[g].append(mine[labels >= 0])
+    for g, one in enumerate(stacked.clients):
+        assert np.array_equal(np.concatenate(seen[g]), one.x_test)
+
+
+def test_clients_with_the_same_test_records_share_their_memory():
+    shared, labels = np.ones((50, 10), dtype=np.float32), np.zeros(50, dtype=np.int64)
+    stacked = Cohort.stack([with_tests(i, shared, labels) for i in range(6)], CPU)
+    for most in (1, 50, 100, 1000):
+        parts = stacked.tests(most=most)
+        assert sum(len(x) for _, x, _ in parts) == 6 * max(1, -(-50 // most))
+        assert len({x.untyped_storage().data_ptr() for _, x, _ in parts}) == 1
+
+
+@given(SIZES, st.integers(1, 20))
+def test_every_training_record_comes_once_and_at_most_so_many_at_a_time(sizes, most):
+    stacked, seen = cohort(sizes), []
+    for _, pieces in stacked.rows(most=most):
+        assert all(len(piece) * piece.shape[1] <= most for piece in pieces)
+        seen += list(torch.cat(pieces, dim=1).numpy())
+    for one, mine in zip(stacked.clients, seen, strict=True):
+        assert np.array_equal(mine[: len(one.y)], one.x)

@@ -1,6 +1,7 @@
 """The stacked engine against each client trained alone by torch, and dropout that nobody else's presence changes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from tests import alone
 
 CPU = torch.device("cpu")
 D, C, ROUNDS = 12, 4, 6
+BOTH = slice(0, 2)
 SIZES = (21, 30, 1, 8, 13)  # a batch is of 8; the smallest takes 2 steps a round, 12 in all
 PAPER = ClippingRegularization(radius=2.0, weight=0.5, momentum=0.9)
 # weight and momentum as published are too close to 0 and 1 for the teacher to be seen in 12 steps
@@ -162,17 +164,17 @@ def test_a_client_leaves_out_the_same_units_whoever_is_beside_it():
 def test_clients_and_rounds_and_steps_leave_out_different_units():
     cohort = Cohort.stack(clients((4, 4)), CPU)
     ones = torch.ones(2, 4, 50)
-    drops = cohort.drops(0, 0.5)
-    seen = [drops(ones), drops(ones), cohort.drops(1, 0.5)(ones)]
+    drops = cohort.drops(0, 0.5)(BOTH)
+    seen = [drops(ones), drops(ones), cohort.drops(1, 0.5)(BOTH)(ones)]
     masks = {one[g].numpy().tobytes() for one in seen for g in range(2)}
     assert len(masks) == 6
-    assert torch.equal(cohort.drops(0, 0.5)(ones), seen[0])
+    assert torch.equal(cohort.drops(0, 0.5)(BOTH)(ones), seen[0])
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_dropout_keeps_the_mean(share):
     cohort = Cohort.stack(clients((4, 4)), CPU)
-    kept = cohort.drops(0, share)(torch.ones(2, 400, 250))
+    kept = cohort.drops(0, share)(BOTH)(torch.ones(2, 400, 250))
     values = kept.unique().tolist()
     assert values == pytest.approx([0.0, 1 / (1 - share)])
     error = (share / (1 - share) / kept[0].numel()) ** 0.5
@@ -180,12 +182,14 @@ def test_dropout_keeps_the_mean(share):
         assert abs(one.mean().item() - 1) < 5 * error
 
 
-def test_a_prefix_of_the_clients_draws_what_it_would_in_the_whole():
-    whole, prefix = (Cohort.stack(clients((4, 4)), CPU).drops(0, 0.5) for _ in range(2))
+def test_some_of_the_clients_draw_what_they_would_in_the_whole():
+    whole = Cohort.stack(clients((4, 4)), CPU).drops(0, 0.5)(BOTH)
     ones = torch.ones(2, 4, 50)
-    first = whole(ones)
-    assert torch.equal(prefix(ones[:1]), first[:1])
-    assert torch.equal(prefix(ones[:1]), whole(ones)[:1])
+    first, second = whole(ones), whole(ones)
+    for g in range(2):
+        alone_ = Cohort.stack(clients((4, 4)), CPU).drops(0, 0.5)(slice(g, g + 1))
+        assert torch.equal(alone_(ones[:1])[0], first[g])
+        assert torch.equal(alone_(ones[:1])[0], second[g])
 
 
 def test_nothing_is_left_out_of_tests_releases_and_teachers():
@@ -197,10 +201,61 @@ def test_nothing_is_left_out_of_tests_releases_and_teachers():
     wanted = plain.embed(params, x)
     for z, w, client in zip(dropped.released(LocalOnly()), wanted, dropped.cohort.clients, strict=True):
         assert np.array_equal(z, w[: len(client.y)].double().numpy())
-    training = dropped.network.training(dropped.cohort.drops(0, 0.9))
+    training = dropped.network.training(dropped.cohort.drops(0, 0.9)(slice(0, len(SIZES))))
     assert not torch.equal(training.logits(params, wanted), plain.logits(params, wanted))
     assert torch.equal(training.still.logits(params, wanted), plain.logits(params, wanted))
-    down = Down(each={}, shared={}, run_G=dropped.cohort.runs)
+    down = nothing_said(dropped)
     assert dropped.accuracy(LocalOnly(), down, num_classes=C) == still.accuracy(
         LocalOnly(), down, num_classes=C
     )
+
+
+# ---------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 16, 24])
+def test_what_passes_at_once_changes_nothing_but_last_bits(monkeypatch, at_once):
+    model, how = PersonalModel(adapter=5, hidden=(9,), dropout=0.25), setup(PUBLISHED)
+    whole = trained(fleet(model, clients(), PUBLISHED), how)
+    monkeypatch.setattr(Network, "at_once", at_once)
+    pieces = trained(fleet(model, clients(), PUBLISHED), how)
+    for name, p in whole.params.items():
+        torch.testing.assert_close(pieces.params[name], p, rtol=0, atol=1e-6)
+    for one, other in zip(whole.released(LocalOnly()), pieces.released(LocalOnly()), strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+class Nearest(LocalOnly):
+    """Classifies by the nearest mean of a client's own records."""
+
+    def recall(self, z_GNd: Tensor, y_GN: Tensor, *, num_classes: int) -> dict[str, Tensor]:
+        member_GCN = (y_GN.unsqueeze(1) == torch.arange(num_classes).view(1, -1, 1)).float()
+        return {"means": member_GCN @ z_GNd / member_GCN.sum(-1, keepdim=True)}
+
+    def logits(
+        self, network: Network, params: dict[str, Tensor], x: Tensor, down: Down, own: dict[str, Tensor]
+    ) -> Tensor:
+        found = -torch.cdist(network.embed(params, x), own["means"])
+        return found.nan_to_num(nan=-torch.inf)
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 16_384])
+@pytest.mark.parametrize("shared", [False, True])
+def test_accuracy_is_that_of_every_record_alone(monkeypatch, at_once, shared):
+    monkeypatch.setattr(Network, "at_once", at_once)
+    rng = np.random.default_rng(1)
+    some = [(rng.standard_normal((t, D)).astype(np.float32), rng.integers(0, C, t)) for t in (9, 4, 17)]
+    tests = [some[0]] * 3 if shared else some
+    members = [replace(_client(i, 20 - i), x_test=x, y_test=y) for i, (x, y) in enumerate(tests)]
+    together = fleet(PersonalModel(adapter=3), members, AsPublished())
+    found = together.accuracy(Nearest(), nothing_said(together), num_classes=C)
+    for client, share in zip(together.cohort.clients, found, strict=True):
+        held = np.unique(client.y)
+        means = np.stack([client.x[client.y == c].mean(0) for c in held])
+        nearest = [held[np.linalg.norm(means - x, axis=1).argmin()] for x in client.x_test]
+        assert share == pytest.approx(np.mean(nearest == client.y_test))
+
+
+def nothing_said(together: Fleet) -> Down:
+    return Down(each={}, shared={}, run_G=together.cohort.runs)

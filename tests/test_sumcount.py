@@ -197,7 +197,7 @@ def test_the_server_adds_up_sums_and_totals_over_clients():
         )
         for m in range(3)
     }
-    merged = method.merge(method.start(dim=3, num_classes=4), uploads)
+    merged = method.merge(method.start(dim=3, num_classes=4, seed=0), uploads)
     total = np.sum([u.vectors for u in uploads.values()], axis=0)
     np.testing.assert_allclose(merged["prototypes"][0], total[0] / 18.0, rtol=1e-6)
     np.testing.assert_allclose(

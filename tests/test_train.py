@@ -474,8 +474,8 @@ class Liar(HonestServer):
         self.told: dict[int, State] = {}
 
     def down(self, method: AbstractMethod, state: State, client: int) -> State:
-        honest = super().down(method, state, client)
-        told = {**honest, "prototypes": honest["prototypes"] + 5.0} if client == 0 else honest
+        honest = self.shared(method, state)
+        told = {"prototypes": honest["prototypes"] + 5.0 * (client == 0)}
         self.told[client] = told
         return told
 

@@ -4,14 +4,14 @@ Clients are ordered by their number of records, largest first, so that those whi
 step t are a prefix: nothing is padded in time, whatever the sizes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from privkit.network import Drops
+from privkit.network import Drops, nothing_dropped
 from privkit.noise import Purpose, keyed
 
 
@@ -62,35 +62,50 @@ class Cohort:
         """Return the run of each client."""
         return torch.tensor([client.run for client in self.clients], device=self.x.device)
 
-    def tests(self, *, most: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Yield the test records of some clients at a time, padded: about ``most`` records, and at least a client's.
+    def tests(self, *, most: int) -> list[tuple[slice, Tensor, Tensor]]:
+        """Return all test records: at most ``most`` at a time, of several clients or some of one.
 
-        Yields:
-            clients, x of shape [g, t_max, ...] and y of shape [g, t_max]; -1 where a row is empty.
+        Clients with the same records share the memory for them.
+
+        Returns:
+            clients, x of shape [g, t, ...] and y of shape [g, t], -1 where a row is empty.
         """
+        held: dict[int, tuple[Tensor, Tensor]] = {}
         longest = max(len(client.y_test) for client in self.clients)
-        for part in slices(len(self.clients), most=most // max(1, longest)):
-            yield part, *_padded([(c.x_test, c.y_test) for c in self.clients[part]], self.x.device)
+        found = []
+        for part in slices(len(self.clients), most=most // longest):
+            x, y = self._tests_of(self.clients[part], held)
+            chunks = zip(x.split(most, dim=1), y.split(most, dim=1), strict=True)
+            found += [(part, *chunk) for chunk in chunks]
+        return found
 
-    def rows(self, *, most: int) -> Iterator[tuple[slice, Tensor]]:
-        """Yield the training records of some clients at a time, as :meth:`tests` does."""
+    def _tests_of(
+        self, clients: Sequence[Client], held: dict[int, tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        first = clients[0]
+        if any(client.x_test is not first.x_test for client in clients):
+            return _padded([(client.x_test, client.y_test) for client in clients], self.x.device)
+        if id(first.x_test) not in held:
+            held[id(first.x_test)] = _padded([(first.x_test, first.y_test)], self.x.device)
+        x, y = held[id(first.x_test)]
+        return x.expand(len(clients), *x.shape[1:]), y.expand(len(clients), -1)
+
+    def rows(self, *, most: int) -> Iterator[tuple[slice, tuple[Tensor, ...]]]:
+        """Yield the training records of some clients at a time, in pieces of at most ``most`` records."""
         for part in slices(len(self.clients), most=most // self.x.shape[1]):
-            yield part, self.x[part]
+            yield part, self.x[part, : self.n[part].max()].split(most, dim=1)
 
-    def drops(self, round: int, share: float) -> Drops:
-        """Return what leaves out a share of hidden units in a round's steps.
+    def drops(self, round: int, share: float) -> Callable[[slice], Drops]:
+        """Return, for some of the clients, what leaves out a share of hidden units in a round's steps.
 
         Each client's units are keyed by (seed, round, client) and drawn step by step, whoever its neighbours are.
         """
+        if not share:
+            return lambda clients: nothing_dropped
         streams = [
             keyed(client.seed, Purpose.DROPOUT, round=round, client=client.index) for client in self.clients
         ]
-
-        def dropped(h: Tensor) -> Tensor:
-            kept = np.stack([stream.random(h.shape[1:], np.float32) >= share for stream in streams[: len(h)]])
-            return h * torch.from_numpy(kept / np.float32(1 - share)).to(h.device, h.dtype)
-
-        return dropped
+        return lambda clients: _dropping(streams[clients], share)
 
     def batches(self, round: int, *, epochs: int, size: int) -> tuple[Tensor, Tensor, np.ndarray]:
         """Return the round's mini-batches.
@@ -128,6 +143,14 @@ def _weights(records: int, size: int) -> np.ndarray:
     """Return the weight of every slot of an epoch's batches, shape [steps, size]."""
     held = np.minimum(records - np.arange(0, records, size), size)
     return (np.arange(size) < held[:, None]) / held[:, None]
+
+
+def _dropping(streams: Sequence[np.random.Generator], share: float) -> Drops:
+    def dropped(h: Tensor) -> Tensor:
+        kept = np.stack([stream.random(h.shape[1:], np.float32) >= share for stream in streams])
+        return h * torch.from_numpy(kept / np.float32(1 - share)).to(h.device, h.dtype)
+
+    return dropped
 
 
 def _padded(pairs: Sequence[tuple[np.ndarray, np.ndarray]], device: torch.device) -> tuple[Tensor, Tensor]:

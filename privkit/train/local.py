@@ -1,8 +1,9 @@
 """Local training and testing of clients that share an architecture, as one batch of tensor operations."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -16,11 +17,9 @@ from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod
 from privkit.methods._down import Down
 from privkit.network import Network
-from privkit.train.cohort import Cohort
+from privkit.train.cohort import Cohort, slices
 from privkit.train.optimizer import StackedAdamW
 from privkit.weights import Weights
-
-_AT_ONCE = 16_384  # records that are embedded together when nothing is trained
 
 
 @dataclass(eq=False)
@@ -102,9 +101,7 @@ class Fleet:
     def released(self, method: AbstractMethod) -> list[np.ndarray]:
         """Return the embeddings that each client makes its release from, float64 of shape [n, d]."""
         found: list[np.ndarray] = []
-        for part, x in self.cohort.rows(most=_AT_ONCE):
-            with self.arithmetic():
-                z = method.released(self.network, self._of(part), x)
+        for _, z in self._embedded(partial(method.released, self.network)):
             found += list(z.double().cpu().numpy())
         return [z[: len(client.y)] for z, client in zip(found, self.cohort.clients, strict=True)]
 
@@ -112,25 +109,38 @@ class Fleet:
     def accuracy(self, method: AbstractMethod, down: Down, *, num_classes: int) -> list[float]:
         """Return each client's share of its own test records that are classified right, in stacked order."""
         own = self._recalled(method, num_classes)
-        found: list[float] = []
-        for part, x, y in self.cohort.tests(most=_AT_ONCE):
+        right = np.zeros(len(self.cohort.clients), dtype=np.int64)
+        for part, x, y in self._tests:
             mine = {name: tensor[part] for name, tensor in own.items()}
             with self.arithmetic():
                 logits = method.logits(self.network, self._of(part), x, down.part(part), mine)
-            right = (logits.argmax(-1) == y).sum(1)
-            found += (right.cpu().numpy() / (y >= 0).sum(1).cpu().numpy()).tolist()
-        return found
+            right[part] += (logits.argmax(-1) == y).sum(1).cpu().numpy()
+        return [int(r) / len(client.y_test) for r, client in zip(right, self.cohort.clients, strict=True)]
+
+    @cached_property
+    def _tests(self) -> list[tuple[slice, Tensor, Tensor]]:
+        return self.cohort.tests(most=self.network.at_once)
 
     def _recalled(self, method: AbstractMethod, num_classes: int) -> dict[str, Tensor]:
         """Return what every client keeps of its own records to classify with."""
+        if type(method).recall is AbstractMethod.recall:
+            return {}  # a pass over all records for nothing
         found: dict[str, list[Tensor]] = {}
-        for part, x in self.cohort.rows(most=_AT_ONCE):
-            with self.arithmetic():
-                z = self.network.embed(self._of(part), x)
-            kept = method.recall(z.float(), self.cohort.y[part], num_classes=num_classes)
-            for name, tensor in kept.items():
+        for part, z in self._embedded(self.network.embed):
+            y = self.cohort.y[part, : z.shape[1]]
+            for name, tensor in method.recall(z.float(), y, num_classes=num_classes).items():
                 found.setdefault(name, []).append(tensor)
         return {name: torch.cat(parts) for name, parts in found.items()}
+
+    def _embedded(
+        self, embed: Callable[[dict[str, Tensor], Tensor], Tensor]
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Yield some clients at a time, and what a map gives for all of their training records."""
+        for part, pieces in self.cohort.rows(most=self.network.at_once):
+            params = self._of(part)
+            with self.arithmetic():
+                z = [embed(params, x) for x in pieces]
+            yield part, z[0] if len(z) == 1 else torch.cat(z, dim=1)
 
     def _of(self, part: slice) -> dict[str, Tensor]:
         return {name: p[part] for name, p in self.params.items()}
@@ -146,13 +156,22 @@ class Fleet:
         setup = method.training
         method.receive(self.params, down)
         rows, weights, active = self.cohort.batches(round, epochs=setup.epochs, size=setup.batch_size)
-        network = self._in_training(round)
+        drops = self.cohort.drops(round, self.network.settings.dropout)
+        most = self.network.at_once // setup.batch_size
         for step, k in enumerate(active.tolist()):
-            batch = _batch(self.cohort, rows[step, :k], weights[step, :k])
-            gradients = self._gradients(network.step(), method, batch, down.first(k))
+            gradients = [
+                self._gradients(
+                    self.network.training(drops(part)).step(),
+                    method,
+                    part,
+                    _batch(self.cohort, part, rows[step], weights[step]),
+                    down.part(part),
+                )
+                for part in slices(k, most=most)
+            ]
             self.optimizer.step(
                 self.params,
-                gradients,
+                _joined(gradients),
                 active=k,
                 learning_rate=setup.learning_rate,
                 weight_decay=setup.weight_decay,
@@ -160,16 +179,12 @@ class Fleet:
             self.rule.after_step(self.params, self.memory, active=k)
         self._refuse_divergence(round)
 
-    def _in_training(self, round: int) -> Network:
-        share = self.network.settings.dropout
-        return self.network.training(self.cohort.drops(round, share)) if share else self.network
-
     def _gradients(
-        self, network: Network, method: AbstractMethod, batch: Batch, down: Down
+        self, network: Network, method: AbstractMethod, part: slice, batch: Batch, down: Down
     ) -> dict[str, Tensor]:
-        k = len(batch.y)
-        live = {name: p[:k].detach().requires_grad_(True) for name, p in self.params.items()}
-        kept = {name: m[:k] for name, m in self.memory.items()}
+        """Return the gradient of some clients' losses, by parameter."""
+        live = {name: p.detach().requires_grad_(True) for name, p in self._of(part).items()}
+        kept = {name: m[part] for name, m in self.memory.items()}
         with self.arithmetic():
             z_GBd = network.embed(live, batch.x)
             u_GBd = self.rule.bound(z_GBd)
@@ -191,8 +206,17 @@ class Fleet:
                 )
 
 
-def _batch(cohort: Cohort, rows_kB: Tensor, weight_kB: Tensor) -> Batch:
-    first = torch.arange(len(rows_kB), device=rows_kB.device).unsqueeze(1) * cohort.x.shape[1]
+def _batch(cohort: Cohort, part: slice, rows_GB: Tensor, weight_GB: Tensor) -> Batch:
+    """Return some clients' mini-batches of a step."""
+    rows_kB = rows_GB[part]
+    first = torch.arange(part.start, part.stop, device=rows_kB.device).unsqueeze(1) * cohort.x.shape[1]
     rows = (first + rows_kB).flatten()
     x, y = (t.flatten(0, 1).index_select(0, rows).unflatten(0, rows_kB.shape) for t in (cohort.x, cohort.y))
-    return Batch(x=x, y=y, weight=weight_kB)
+    return Batch(x=x, y=y, weight=weight_GB[part])
+
+
+def _joined(gradients: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Return the gradients of all clients from those of some at a time."""
+    if len(gradients) == 1:
+        return gradients[0]
+    return {name: torch.cat([some[name] for some in gradients]) for name in gradients[0]}
