@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def bibtex(plugins: Iterable[type[Plugin]]) -> str:
 
 def packages() -> list[str]:
     """Return every package that holds plug-ins."""
-    lab = ("methods", "defenses", "partitions", "data", "models")
+    lab = ("methods", "prototypes", "defenses", "partitions", "data", "models")
     attacks = importlib.import_module("attacks")
     kinds = [info.name for info in pkgutil.iter_modules(attacks.__path__) if info.ispkg]
     return [f"privkit.{kind}" for kind in lab] + [f"attacks.{k}" for k in kinds if k not in _NOT_PLUGINS]
@@ -83,6 +83,18 @@ def named(names: Iterable[str]) -> Iterator[type[Plugin]]:
         for name in plug.names(package):
             if name in wanted:
                 yield plug.find(package, name)
+
+
+def used(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the name of every plug-in that a run of this configuration uses.
+
+    The encoder of a mixed federation is that of each architecture; the one for all is not used then.
+
+    >>> list(used({"encoder": {"name": "usps_cnn"}, "mixed": [{"encoder": {"name": "onnx"}}]}))
+    ['onnx']
+    """
+    unused = ("encoder", "model") if config.get("mixed") else ()
+    yield from names_in({key: value for key, value in config.items() if key not in unused})
 
 
 def names_in(settings: Any) -> Iterator[str]:

@@ -3,11 +3,14 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from privkit import cite
+from privkit import cite, plug
 from privkit.cli import main
+from privkit.config import RunConfig
+from privkit.manifest import Manifest, RunInfo
 from privkit.plug import Plugin
 
 PLUGINS = list(cite.every_plugin())
@@ -68,6 +71,86 @@ def test_a_run_cites_what_it_used(
     findings_file.write(folder / "audit" / "findings.json", made.findings(cells=()))
     assert run(monkeypatch, folder) == 0
     assert {"privkit", "vpdr", "dwork2015", "nasr2023"} <= set(cite.entries(capsys.readouterr().out))
+
+
+def trained(folder: Path, config: dict[str, Any]) -> Path:
+    """Write the folder of a run of some configuration; only what it is matters here."""
+    info = RunInfo(cell="one", seed=0, rounds=1, clients=("a",), num_classes=2, dim=3, config=config)
+    Manifest(info=info).write(folder / "run.json")
+    return folder
+
+
+PROJECTED = {"name": "projected", "output_dim": 512, "encoder": {"name": "efficientnet_lite0"}}
+
+
+@pytest.mark.parametrize(
+    ("config", "keys"),
+    [
+        (
+            {
+                "data": "digits",
+                "encoder": PROJECTED,
+                "method": {"name": "fedproto", "prototypes": {"name": "finch"}},
+                "defense": {"name": "vpp", "epsilon": 1.0, "partition": "gumbel"},
+            },
+            {
+                *("lecun1998gradient", "alpaydin1998optical", "alpaydin1996pen", "tan2019efficientnet"),
+                *("fedproto", "sarfraz2019", "vpdr", "durfee2019"),
+            },
+        ),
+        (
+            {
+                "data": "objects",
+                "encoder": PROJECTED,
+                "mixed": [{"encoder": "usps_cnn"}, {"encoder": {"name": "minilm"}}],
+                "method": "local_only",
+                "defense": "none",
+            },
+            {
+                *("fluentemoji", "notoemoji", "twemoji"),
+                *("chen2026ccexam", "wang2020minilm", "reimers2019sentence"),
+            },
+        ),
+        (
+            {
+                "data": "digits",
+                "encoder": "usps_cnn",
+                "method": {"name": "fedavg_head"},
+                "defense": {"name": "dcr", "release": {"name": "none"}},
+            },
+            {
+                *("lecun1998gradient", "alpaydin1998optical", "alpaydin1996pen"),
+                *("chen2026ccexam", "fedavg", "vpdr"),
+            },
+        ),
+    ],
+)
+def test_a_run_cites_exactly_what_it_used_at_any_depth(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    config: dict[str, Any],
+    keys: set[str],
+) -> None:
+    whole = RunConfig.from_settings({**config, "rounds": 1}, where="here").settings()
+    folder = trained(tmp_path / "run", whole)
+    assert run(monkeypatch, "--run", folder) == 0
+    out = capsys.readouterr().out
+    assert set(cite.entries(out)) == {"privkit", *keys}
+    assert run(monkeypatch, folder) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_no_two_plugins_share_a_name() -> None:
+    names = [name for package in cite.packages() for name in plug.names(package)]
+    assert len(set(names)) == len(names), "a run says names, so they must tell plug-ins apart"
+
+
+def test_an_entry_of_a_plugins_own_is_the_one_that_others_cite() -> None:
+    known = cite.references()
+    for plugin in PLUGINS:
+        for key, entry in cite.cited(plugin).items():
+            assert known.get(key, entry) == entry
 
 
 def test_a_folder_without_runs_is_refused(
