@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from privkit.atomic import canonical_json
 from reports.utility_cells import UtilityCell
 from reports.utility_published import Published
 
@@ -49,14 +50,19 @@ def _under(cell: UtilityCell, rows: Sequence[Published]) -> Mapping[str, Any]:
     """Return which of the rows are of a cell's kind: those of its alpha, its mixture, or its d and r, if any are."""
     data, mixed = cell.config.get("data") or {}, cell.config.get("mixed")
     if mixed:
-        encoders = {one["encoder"]["name"] for one in mixed}
-        return {"family": "HtC4" if len(encoders) == 1 else "HtFE4"}
-    if "alpha" in data:
+        backbones = {canonical_json(_backbone(one["encoder"])) for one in mixed}
+        return {"family": "HtC4" if len(backbones) == 1 else "HtFE4"}
+    if data.get("alpha") is not None:
         return {"alpha": float(data["alpha"])}
     split = (cell.defense.get("partition") or {}).get("split")
     widths = {"d": cell.dim} | ({} if split is None else {"r": split})
     varied = widths != {key: _PAPER[key] for key in widths}
     return widths if varied and any(row.under == widths for row in rows) else {}
+
+
+def _backbone(encoder: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an encoder's settings without the random projections behind it, which differ by client either way."""
+    return _backbone(encoder["encoder"]) if encoder.get("name") == "projected" else encoder
 
 
 def _defense(section: Mapping[str, Any]) -> str | None:
