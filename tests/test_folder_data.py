@@ -329,6 +329,14 @@ def test_test_share_is_held_out_and_keep_leaves_it_whole(tmp_path: Path) -> None
     assert {r.tobytes() for r in part.records} < {r.tobytes() for r in whole.records}
 
 
+def test_the_only_picture_of_a_class_is_trained_on(pacs: Path) -> None:
+    layouts.class_folders(pacs / "PACS/photo", {"zebra": 1})
+    (photo,) = Pacs(root=pacs, side=4, domains=("photo",), test_share=0.9).load()
+    assert photo.test is not None
+    assert photo.labels.tolist() == [0, 1, 2]
+    assert photo.test.labels.tolist() == [0, 0, 1, 1]
+
+
 def test_what_keep_leaves_out_is_never_opened(tmp_path: Path) -> None:
     layouts.domain_folders(tmp_path, per_class=10)
     data = Pacs(root=tmp_path, side=4, domains=("photo",), keep=0.3)
