@@ -53,8 +53,11 @@ def train(
     from privkit.train.loop import train as run
 
     torch.set_num_threads(threads)
+    left_out: list[str] = []
     with bars() as progress:
-        paths = run(study, folder, device=device, progress=progress)
+        paths = run(study, folder, device=device, progress=progress, notice=left_out.append)
+    for sentence in left_out:
+        typer.echo(sentence)
     for stopped in filter(None, map(_stopped, paths)):
         typer.echo(stopped)
     typer.echo(

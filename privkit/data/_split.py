@@ -20,12 +20,17 @@ class Parts:
         non_members: the other random half of the same pool.
         reference: owned by the attacker.
         test: for accuracy.
+        dropped: left out, since their class is too small there to be split.
     """
 
     members: Int64[np.ndarray, " M"]
     non_members: Int64[np.ndarray, " N"]
     reference: Int64[np.ndarray, " R"]
     test: Int64[np.ndarray, " T"]
+    dropped: Int64[np.ndarray, " D"]
+
+
+_PARTS = ("members", "non_members", "reference", "test", "dropped")
 
 
 class SmallClasses(StrEnum):
@@ -76,12 +81,15 @@ def divide(
         tests: class of each record that the data set keeps for testing; all of them are tested on then.
 
     Raises:
-        InputError: a label is no class, a class is too small and small ones are refused, nothing is left, or the
-            domain has a single class and is tested on its own records.
+        InputError: a label is no class, a class is too small and small ones are refused, nothing is left, there are no
+            test records, or the domain has a single class and is tested on its own records.
     """
-    _refuse_labels(labels, num_classes=num_classes, name=name, single=tests is not None)
+    least = 2 if tests is None else 1
+    _refuse_labels(labels, num_classes=num_classes, name=name, least=least)
+    if tests is not None:
+        _refuse_labels(tests, num_classes=num_classes, name=f"{name} (test records)", least=1)
     rng = keyed(seed, Purpose.SPLIT, client=client)
-    chosen: dict[str, list[np.ndarray]] = {k: [] for k in ("members", "non_members", "reference", "test")}
+    chosen: dict[str, list[np.ndarray]] = {k: [] for k in _PARTS}
     for label in range(num_classes):
         rows = rng.permutation(np.flatnonzero(labels == label))
         half = int(shares.pool * len(rows)) // 2
@@ -91,23 +99,27 @@ def divide(
                     f"class {label} of domain {name} has {len(rows)} records, too few for one member and one "
                     "non-member; raise split.pool, or leave it out there with split.small_classes: drop."
                 )
+            chosen["dropped"].append(rows)
             continue
         tested = max(1, int(shares.test * len(rows))) if tests is None else 0
         owned = min(round(shares.reference * len(rows)), len(rows) - 2 * half - tested)
         ends = np.cumsum([half, half, owned, tested])
-        for key, part in zip(chosen, np.split(rows, ends)[:4], strict=True):
+        for key, part in zip(_PARTS, np.split(rows, ends)[:4], strict=False):
             chosen[key].append(part)
-    if not chosen["members"]:
+    if len(chosen["members"]) < least:
         raise InputError(
-            f"domain {name} has no class that is large enough; raise split.pool, or drop the domain."
+            f"domain {name} has {('no class', 'only one class')[len(chosen['members'])]} that is large enough; raise "
+            "split.pool, or leave the domain out."
         )
-    parts = {key: np.sort(np.concatenate(rows)) for key, rows in chosen.items()}
+    nothing = np.zeros(0, dtype=np.int64)
+    parts = {key: np.sort(np.concatenate([nothing, *rows])) for key, rows in chosen.items()}
     return Parts(**parts if tests is None else parts | {"test": np.arange(len(tests))})
 
 
 def divide_things(
-    domains: Sequence[tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]],
+    domains: Sequence[tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]],
     *,
+    names: Sequence[str],
     num_classes: int,
     shares: Shares,
     seed: int,
@@ -116,12 +128,14 @@ def divide_things(
 
     Args:
         domains: class and thing of each record, by domain.
+        names: of the domains, for messages.
         num_classes: classes the data set has.
         shares: how the things of each class are divided.
         seed: of the run.
 
     Raises:
-        InputError: as :func:`divide`, or a thing has two classes.
+        InputError: as :func:`divide`, or a thing has two classes, or a domain shows none of those that are trained on,
+            or none of those that are tested on.
     """
     labels, things = (np.concatenate(arrays) for arrays in zip(*domains, strict=True))
     pairs = np.unique(np.stack([things, labels], axis=1), axis=0)
@@ -135,18 +149,29 @@ def divide_things(
         pairs[:, 1], num_classes=num_classes, shares=shares, seed=seed, client=0, name="all, by thing"
     )
     sides = {key: pairs[rows, 0] for key, rows in vars(whole).items()}
-    return [
+    found = [
         Parts(**{key: np.flatnonzero(np.isin(own, shown)) for key, shown in sides.items()})
         for _, own in domains
     ]
+    for name, parts in zip(names, found, strict=True):
+        _refuse_unseen(name, parts)
+    return found
 
 
-def _refuse_labels(labels: np.ndarray, *, num_classes: int, name: str, single: bool) -> None:
+def _refuse_unseen(name: str, parts: Parts) -> None:
+    for side, rows in (("trained", parts.members), ("tested", parts.test)):
+        if not len(rows):
+            raise InputError(
+                f"domain {name} shows none of the things that are {side} on; give it more of them, or another seed."
+            )
+
+
+def _refuse_labels(labels: np.ndarray, *, num_classes: int, name: str, least: int) -> None:
     held = len(np.unique(labels))
-    if held < (1 if single else 2):
+    if held < least:
         raise InputError(
             f"domain {name} has records of {held} class{'es' * (held == 0)}; give at least "
-            f"{'one class' if single else 'two classes'}."
+            f"{('one class', 'two classes')[least - 1]}."
         )
     if labels.min() < 0 or labels.max() >= num_classes:
         raise InputError(

@@ -9,6 +9,7 @@ from privkit.atomic import canonical_json
 from privkit.config import Architecture, RunConfig
 from privkit.data._base import Domain, Labelled
 from privkit.errors import InputError
+from privkit.models._base import AbstractEncoder
 from privkit.models._cache import features, sha256_of
 
 Progress = Callable[[str, int, int], None]
@@ -100,11 +101,21 @@ def _inputs(records: Labelled, architecture: Architecture, seen: dict[tuple[int,
     if key not in seen:
         encoder, inside = architecture.encoder, architecture.model.inside
         seen[key] = Inputs(
-            features(encoder, records.records),
+            _features(encoder, records.records),
             records.labels,
             encoder.pixels(records.records) if inside else None,
         )
     return seen[key]
+
+
+def _features(encoder: AbstractEncoder, records: np.ndarray) -> np.ndarray:
+    found = features(encoder, records)
+    if found.shape != (len(records), encoder.dim):
+        raise InputError(
+            f"encoder {encoder.name} gave an array of shape {found.shape} for {len(records)} records, and says that it "
+            f"embeds each into {encoder.dim} numbers; correct its settings."
+        )
+    return found
 
 
 def _refuse_widths(config: RunConfig, widths: list[int]) -> None:

@@ -7,7 +7,7 @@ others go on, and what happens to its slices then is looked at by nobody.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +56,7 @@ def train(
     device: str = "auto",
     server: AbstractServer | None = None,
     progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda sentence: None,
 ) -> list[Path]:
     """Train every run of a study that is not complete yet, and return all of their folders.
 
@@ -65,6 +66,7 @@ def train(
         device: ``auto``, ``cpu`` or ``cuda``.
         server: who merges and answers; the honest server by default.
         progress: called with a stage's name, how much of it is done, and of how much.
+        notice: called once with each sentence about records that are left out.
 
     Raises:
         InputError: a run there was created from another configuration, data or seed; or training diverged.
@@ -80,6 +82,10 @@ def train(
     for plan in todo:
         studies.refuse_impossible(plan, encoded[source(plan.config)])
         refuse_unaffordable(plan, encoded[source(plan.config)])
+    for sentence in dict.fromkeys(
+        s for plan in todo for s in studies.dropped(plan, encoded[source(plan.config)])
+    ):
+        notice(sentence)
     for batch in studies.batches(root, todo):
         data = encoded[source(batch[0].config)]
         names = [plan.name for plan in batch]

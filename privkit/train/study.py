@@ -55,8 +55,9 @@ def parts(plan: Plan, data: Encoded) -> list[Parts]:
     """Return the run's split of every domain."""
     how = {"num_classes": data.num_classes, "shares": plan.config.split.shares, "seed": plan.seed}
     shown = [things for things in data.things if things is not None]
-    if len(shown) == len(data.names):
-        return divide_things(list(zip(data.y, shown, strict=True)), **how)
+    if shown:
+        _refuse_some_things(data)
+        return divide_things(list(zip(data.y, shown, strict=True)), names=data.names, **how)
     return [
         divide(
             y,
@@ -67,6 +68,34 @@ def parts(plan: Plan, data: Encoded) -> list[Parts]:
         )
         for m, y in enumerate(data.y)
     ]
+
+
+def _refuse_some_things(data: Encoded) -> None:
+    """Raise unless all domains say what their records show, and draw their test records from them."""
+    for m, name in enumerate(data.names):
+        if data.things[m] is None:
+            raise InputError(
+                f"domain {name} does not say what its records show, and others do; name things in all domains or none."
+            )
+        if data.keeps_tests(m):
+            raise InputError(
+                f"domain {name} keeps test records of its own, and shares things with others, of which a thing's "
+                "records must be on one side; leave out one of the two."
+            )
+
+
+def dropped(plan: Plan, data: Encoded) -> list[str]:
+    """Return a sentence for every domain whose small classes are left out; what they say is the same for every seed."""
+    said = []
+    for m, part in enumerate(parts(plan, data)):
+        labels, counts = np.unique(data.y[m][part.dropped], return_counts=True)
+        if len(labels):
+            each = ", ".join(f"class {label}: {n}" for label, n in zip(labels, counts, strict=True))
+            said.append(
+                f"domain {data.names[m]}: {len(part.dropped)} of {len(data.y[m])} records left out, their classes are "
+                f"too small to be split ({each})."
+            )
+    return said
 
 
 def canaries(plan: Plan, data: Encoded) -> Records | None:
