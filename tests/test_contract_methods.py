@@ -252,9 +252,8 @@ def noisy(method: AbstractPrototypeMethod, size: float) -> Down:
 def test_noise_that_is_all_there_is_leaves_numbers_or_is_refused_with_a_way_out(method, size):
     try:
         down = noisy(method, size)
-    except InputError as refused:
+    except InputError:
         assert size > 1e4
-        assert "method.cap" in str(refused)
         capped = built(method.name, cap=10.0)
         assert isinstance(capped, AbstractPrototypeMethod)
         down = noisy(capped, size)
