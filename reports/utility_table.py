@@ -47,13 +47,13 @@ _EXTRA = (
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """A cell, the baseline it was set against (if any), and their paired difference (if any)."""
+    """A cell, the baseline it was set against (if any), their paired difference, and that from local training."""
 
     cell: UtilityCell
     against: UtilityCell | None
     found: Paired | None
-    reason: str
     local: float | None
+    reasons: tuple[str, ...]
 
 
 def utility(
@@ -91,13 +91,23 @@ def utility(
 
 def _compared(cell: UtilityCell, cells: Sequence[UtilityCell], against: str) -> _Compared:
     chosen, alone = baseline(cell, cells, against), baseline(cell, cells, "local_only")
-    local = None if alone.cell in (None, cell) else paired(cell.by_seed, alone.cell.by_seed).difference.mean
-    if chosen.cell is None:
-        return _Compared(cell, None, None, f"minus {against}: {chosen.reason}", local)
-    if chosen.cell is cell:
-        return _Compared(cell, cell, None, "", local)
-    found = paired(cell.by_seed, chosen.cell.by_seed)
-    return _Compared(cell, chosen.cell, found, f"minus {against}: {found.note}" if found.note else "", local)
+    found = _difference_of(cell, chosen.cell)
+    local = _difference_of(cell, alone.cell)
+    note = chosen.reason or (found.note if found else "")
+    return _Compared(
+        cell=cell,
+        against=chosen.cell,
+        found=found,
+        local=local and local.difference.mean,
+        reasons=(
+            f"minus {against}: {note}" if note else "",
+            f"vs local: {alone.reason}" if alone.reason else "",
+        ),
+    )
+
+
+def _difference_of(cell: UtilityCell, other: UtilityCell | None) -> Paired | None:
+    return None if other is None or other is cell else paired(cell.by_seed, other.by_seed)
 
 
 def _corrected(compared: Sequence[_Compared], test: str) -> list[float | None]:
@@ -240,10 +250,7 @@ def _reasons(one: _Compared) -> str:
         cell.ended,
         f"sd over seeds: {over.note}" if over.std is None else "",
         "STD over domains: one domain does not show a spread" if len(cell.domains) < 2 else "",
-        one.reason,
-        "vs local: there is no local training of the same model on the same data"
-        if one.local is None
-        else "",
+        *one.reasons,
     ]
     return "; ".join(reason for reason in reasons if reason)
 

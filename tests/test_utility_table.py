@@ -236,7 +236,7 @@ def cell(name: str, *, run: str = "runs", **config: Any) -> UtilityCell:
         config=base | config,
         data={"records.a": "1", "labels.a": "2", "features.a": "3"},
         runs=2,
-        domains={"a": 0.5},
+        domains={"a": 0.4, "b": 0.6},
         by_seed={0: 0.4, 1: 0.6},
         promised=1.0,
     )
@@ -295,6 +295,12 @@ def test_of_several_baselines_that_of_the_same_folder_is_taken() -> None:
     assert several.reason.endswith("(igpp, again); name one with --against")
 
 
+def test_without_local_training_there_is_a_reason() -> None:
+    (row,) = utility_table.utility([cell("igpp")]).records()
+    assert row["against_local"] is None
+    assert row["reason"] == "vs local: there is no local training of the same model on the same data"
+
+
 def test_an_unknown_baseline_is_refused_with_what_there_is() -> None:
     with pytest.raises(
         InputError, match=r"baseline 'igp' is unknown; known are igpp, none, local_only, vpp\. Did you"
@@ -310,7 +316,8 @@ def test_reasons_say_what_is_missing(rows: Any) -> None:
     assert found["vpp-8"]["reason"] == ""
     assert found["igpp-8"]["difference_text"] == "baseline"
     assert found["none"]["reason"].startswith("minus igpp: there is no igpp at the same epsilon")
-    assert "vs local" in found["local"]["reason"]
+    assert "vs local" not in found["local"]["reason"]
+    assert "vs local" not in rows("--against", "local_only")["vpp-8"]["reason"]
     assert {row["epsilon_reason"] for row in found.values()} == {"not audited"}
 
 
