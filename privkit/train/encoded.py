@@ -78,6 +78,10 @@ class Encoded:
 
 def encode(config: RunConfig) -> Encoded:
     """Return the configuration's data under its encoders, from the feature cache where possible."""
+    for one in config.architectures:
+        one.model.build(
+            one.encoder
+        )  # an encoder that takes no adapters inside is refused before anything is done
     domains = config.data.load()
     seen: dict[tuple[int, str], Inputs] = {}
     own = tuple(_inputs(d, config.architecture(m), seen) for m, d in enumerate(domains))
