@@ -35,7 +35,7 @@ class FedPcl(AbstractPrototypeMethod):
     What every client receives grows with the number of clients: M C d numbers.
 
     Not reproduced: the paper's fusion of several backbones, its projection and its supervised contrast of two views,
-    and averages weighted by record counts, which would be a second release.
+    and averages weighted by record counts, which would be a second release. Trained parameters stay with the client.
     """
 
     citation: ClassVar[str] = """@inproceedings{fedpcl,

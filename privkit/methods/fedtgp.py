@@ -43,7 +43,7 @@ class FedTgp(AbstractPrototypeMethod):
 
     A client's loss is cross-entropy plus ``pull`` times the mean squared distance to the global prototype of a record's
     class; one that nobody holds pulls nothing. FedTGP's authors classify by the nearest global prototype, the VPDR
-    paper by the head; both are here.
+    paper by the head; both are here. Trained parameters of clients stay with them, as in the original.
     """
 
     citation: ClassVar[str] = """@inproceedings{fedtgp,

@@ -54,7 +54,8 @@ class Mpft(AbstractPrototypeMethod):
     The teacher reads what prototypes are made of, without dropout and without a gradient; the head classifies.
 
     Not reproduced: the original's classifier made of a text encoder's embeddings (here it starts as every client's head
-    does), and clients that start from the global adapter. ``published_teacher`` is a fault of the VPDR paper's code.
+    does), clients that start from the global adapter, and its averaging of clients' adapters, which would void the
+    guarantee. ``published_teacher`` is a fault of the VPDR paper's code.
     k-means centres void the sensitivity of a mean, which the audit says; class means (prototypes: mean) do not.
     """
 
