@@ -73,6 +73,9 @@ def train(
         BudgetExceededError: a plan's budget does not hold what it plans; nothing is written then.
     """
     todo, target = studies.plans(study), device_named(device)
+    if target.type == "cuda":
+        # torch rounds convolutions to TF32 unless told not to; products of matrices are left alone by default
+        torch.backends.cudnn.allow_tf32 = False
     if todo[0].name != "." and (root / "run.json").exists():
         raise InputError(f"{root} holds a single run; train several cells or seeds into a new --out folder.")
     encoded = encode_all((plan.config for plan in todo), progress)
