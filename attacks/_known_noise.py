@@ -1,6 +1,6 @@
 """What a server knows of how each release was made: its clip, and the size of the noise on every number."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 
 import numpy as np
@@ -14,8 +14,8 @@ from privkit.clip import brought_near, ellipsoid_factors
 from privkit.release import ByClass, Payload, Prototypes, Release, SumsAndCounts
 from privkit.transcript import ServerView
 
-Found = list[tuple[Release, int]]
-"""Releases that hold a class, in the order of their rounds, each with the row that it is in."""
+Rows = list[tuple[Release, int]]
+"""What one message says of a class: a row of it, or several where records were clustered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +42,10 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
-    """All releases of one client's class as one: the precision-weighted mean over rounds, by coordinate.
+    """All releases of one client's class, or of one cluster, as one: the precision-weighted mean over rounds.
 
-    It is a sufficient statistic when the mean underneath is the same in every round, that is, when the
-    encoder and the clip are: the log likelihood ratios of the rounds then add up to that of this mean.
+    Weights are by coordinate. It is a sufficient statistic when the mean underneath is the same in every round, that
+    is, when the encoder and the clip are: the log likelihood ratios of the rounds then add up to that of this mean.
 
     Attributes:
         vector: shape [d].
@@ -60,6 +60,11 @@ class Averaged:
     count: float
     rounds: tuple[Groups, ...]
     weight_Td: Float64[np.ndarray, "T d"]
+
+    @property
+    def noise_of_sum_d(self) -> Float64[np.ndarray, " d"]:
+        """Return the variance of the noise on a sum of records, averaged as the rounds are: alike for all classes."""
+        return _weights(np.array([groups.std_d**2 for groups in self.rounds]))[1]
 
     def clip(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "N d"]:
         """Return what each record puts into the average, times the count: its clipped versions, averaged.
@@ -112,6 +117,8 @@ class Channel:
     def averaged(self, *, client: int, label: int, drifts: bool | None = None) -> Averaged:
         """Return one client's class, averaged over the rounds it was released in.
 
+        Several prototypes of the class in one message are first made its mean again, weighted by their counts.
+
         Args:
             client: whose prototypes.
             label: of which class.
@@ -119,43 +126,121 @@ class Channel:
                 The first round, whose weights are public, then counts as it is, and a later one is
                 trusted less the further it has moved beyond what its noise explains.
         """
-        found = self.view.prototypes(client=client, label=label)
+        return self._average(self._rounds(client, label), drifts)
+
+    def clusters(self, *, client: int, label: int) -> tuple[tuple[Averaged, ...], ...]:
+        """Return the clusters of one client's class, each as one average where they can be followed through rounds.
+
+        They can where the same records are clustered anew: encoder and clip stay, and every message has as many of the
+        same sizes in the same order. Otherwise each message is a set of clusters of its own; the further the mean of
+        the class has moved, the noisier it counts, and exact messages that it has not moved from count alone.
+
+        Returns:
+            sets of clusters; the clusters of a set hold all records of the class, and the noise on them is the same but
+            for its size. One prototype per message, the usual case, is one set of one.
+        """
+        rounds = self._rounds(client, label)
+        if {len(rows) for rows in rounds} == {1}:
+            return ((self._average(rounds),),)
+        if self._alike(rounds):
+            return (tuple(self._average([[row] for row in chain]) for chain in zip(*rounds, strict=True)),)
+        vectors_Td, variance_Td, _ = self._pooled(rounds)
+        moved_T, noise_T = self._moved(vectors_Td, variance_Td), variance_Td.mean(1)
+        still_T = (noise_T == 0) & (moved_T == 0)
+        kept_T = still_T if still_T.any() else noise_T > 0
+        factor_T = 1 + np.divide(moved_T, noise_T, out=np.zeros_like(moved_T), where=noise_T > 0)
+        return tuple(
+            tuple(self._cluster(row, float(factor_T[t])) for row in rounds[t]) for t in np.flatnonzero(kept_T)
+        )
+
+    def _rounds(self, client: int, label: int) -> list[Rows]:
+        """Return what each message of a client says of a class, in the order of rounds."""
+        found: dict[Release, Rows] = {}
+        for release, row in self.view.prototypes(client=client, label=label):
+            found.setdefault(release, []).append((release, row))
         if not found:
             raise NotApplicableError(f"client {client} released no prototype of class {label}")
-        vectors_Td, counts_T = _means(found[0][0].payload, found)
-        groups = [self.groups(release) for release, _ in found]
-        std_Td = np.array([g.std_d for g in groups]) / counts_T[:, None]
-        variance_Td = std_Td**2
-        if self.drifts if drifts is None else drifts:
-            moved_T = ((vectors_Td - vectors_Td[0]) ** 2).mean(1)
-            expected_T = variance_Td.mean(1) + variance_Td[0].mean()
-            variance_Td = variance_Td + np.maximum(0.0, moved_T - expected_T)[:, None]
+        return list(found.values())
+
+    def _alike(self, rounds: list[Rows]) -> bool:
+        """Return whether all messages are of the same clusters, as far as a server can tell."""
+        first, *others = [self.groups(rows[0][0]) for rows in rounds]
+        same_clip = all(g.norms == first.norms and np.array_equal(g.index, first.index) for g in others)
+        return not self.drifts and same_clip and len({_sizes(rows) for rows in rounds}) == 1
+
+    def _average(self, rounds: list[Rows], drifts: bool | None = None) -> Averaged:
+        vectors_Td, variance_Td, counts_T = self._pooled(rounds)
+        variance_Td = variance_Td + self._moved(vectors_Td, variance_Td, drifts)[:, None]
         weight_Td, left_d = _weights(variance_Td)
         return Averaged(
             vector=(weight_Td * vectors_Td).sum(0),
             variance=left_d,
             count=float(counts_T[-1]),
-            rounds=tuple(groups),
+            rounds=tuple(self.groups(rows[0][0]) for rows in rounds),
             weight_Td=weight_Td,
         )
 
+    def _cluster(self, row: tuple[Release, int], factor: float) -> Averaged:
+        """Return one cluster of one message, with so many times the variance of its noise."""
+        alone = self._average([[row]])
+        return replace(alone, variance=factor * alone.variance)
+
+    def _pooled(
+        self, rounds: list[Rows]
+    ) -> tuple[Float64[np.ndarray, "T d"], Float64[np.ndarray, "T d"], Float64[np.ndarray, " T"]]:
+        """Return the mean of the rows of each message, the variance of the noise on it, and the records behind it."""
+        vectors_Td, counts_T = _means(rounds[0][0][0].payload, rounds)
+        std_Td = np.array([self.groups(rows[0][0]).std_d for rows in rounds]) / counts_T[:, None]
+        return vectors_Td, std_Td**2 * np.array([len(rows) for rows in rounds])[:, None], counts_T
+
+    def _moved(
+        self,
+        vectors_Td: Float64[np.ndarray, "T d"],
+        variance_Td: Float64[np.ndarray, "T d"],
+        drifts: bool | None = None,
+    ) -> Float64[np.ndarray, " T"]:
+        """Return how far each mean has moved from the first beyond what noise explains, squared, per coordinate."""
+        if not (self.drifts if drifts is None else drifts):
+            return np.zeros(len(vectors_Td))
+        moved_T = ((vectors_Td - vectors_Td[0]) ** 2).mean(1)
+        expected_T = variance_Td.mean(1) + variance_Td[0].mean()
+        return np.maximum(0.0, moved_T - expected_T)
+
+
+def _sizes(rows: Rows) -> tuple[int, ...]:
+    """Return the records behind each of several rows."""
+    return tuple(count(release, row) for release, row in rows)
+
 
 @singledispatch
-def _means(payload: Payload, found: Found) -> tuple[Float64[np.ndarray, "T d"], Float64[np.ndarray, " T"]]:
-    """Return the mean vector of a class in each round it was released in, and the records behind it."""
-    vectors_Td = np.array([prototypes(r).vectors[row] for r, row in found], dtype=np.float64)
-    return vectors_Td, np.array([count(release, row) for release, row in found], dtype=np.float64)
+def _means(
+    payload: Payload, rounds: list[Rows]
+) -> tuple[Float64[np.ndarray, "T d"], Float64[np.ndarray, " T"]]:
+    """Return the mean vector of the rows of each message, and the records behind it."""
+    found = [_mean(rows) for rows in rounds]
+    return np.array([vector for vector, _ in found]), np.array([records for _, records in found])
+
+
+def _mean(rows: Rows) -> tuple[Float64[np.ndarray, " d"], float]:
+    vectors_Pd = np.array([prototypes(r).vectors[row] for r, row in rows], dtype=np.float64)
+    counts_P = np.array([count(release, row) for release, row in rows], dtype=np.float64)
+    if len(rows) == 1:
+        return vectors_Pd[0], float(counts_P[0])
+    return counts_P @ vectors_Pd / counts_P.sum(), float(counts_P.sum())
 
 
 @_means.register
 def _means_of_sums(
-    payload: SumsAndCounts, found: Found
+    payload: SumsAndCounts, rounds: list[Rows]
 ) -> tuple[Float64[np.ndarray, "T d"], Float64[np.ndarray, " T"]]:
     # the number of records is the same in all rounds: their mean has less noise than any of them
-    rows = [(_sums(release), row) for release, row in found]
-    count = max(1.0, float(np.mean([sent.totals[row] for sent, row in rows])))
-    sums_Td = np.array([sent.vectors[row] for sent, row in rows], dtype=np.float64)
-    return sums_Td / count, np.full(len(rows), count)
+    found = [[(_sums(release), row) for release, row in rows] for rows in rounds]
+    totals = [float(sum(sent.totals[row] for sent, row in rows)) for rows in found]
+    count = max(1.0, float(np.mean(totals)))
+    sums_Td = np.array(
+        [np.sum([s.vectors[row] for s, row in rows], axis=0, dtype=np.float64) for rows in found]
+    )
+    return sums_Td / count, np.full(len(rounds), count)
 
 
 def _sums(release: Release) -> SumsAndCounts:

@@ -18,6 +18,9 @@ from privkit.defenses.igpp import Igpp
 from privkit.defenses.none import Nothing
 from privkit.embeddings import Embeddings
 from privkit.noise import Purpose, SeededNoise, keyed
+from privkit.prototypes._base import AbstractPrototypes
+from privkit.prototypes.finch import Finch
+from privkit.prototypes.mean import Mean
 from privkit.release import Head, Prototypes, Release
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records, ServerView, Transcript
@@ -66,7 +69,7 @@ def population(seed: int, each: int) -> Records:
     return Records(vectors=(0.3 * centres[labels] + 0.9 * spread) / DIM**0.5, labels=labels, clients=clients)
 
 
-def scene(defense: AbstractReleaseDefense, seed: int = 1) -> Scene:
+def scene(defense: AbstractReleaseDefense, seed: int = 1, summary: AbstractPrototypes | None = None) -> Scene:
     members, others = population(seed, MEMBERS), population(seed + 1000, MEMBERS)
     planted = canary.design(
         clients=CLIENTS, count=CANARIES, dim=DIM, norm=3.0, num_classes=CLASSES, seed=seed
@@ -78,7 +81,7 @@ def scene(defense: AbstractReleaseDefense, seed: int = 1) -> Scene:
         mine = Embeddings(
             vectors=members.of(client).vectors, labels=members.of(client).labels, encoder=DependsOn.PUBLIC
         ).with_records(held.of(client).vectors, held.of(client).labels)
-        known = Known(labels=np.unique(mine.labels))
+        known = Known(labels=np.unique(mine.labels), classes=CLASSES, summary=summary or Mean())
         for t in range(ROUNDS):
             noise = SeededNoise(keyed(seed, Purpose.RELEASE, round=t, client=client))
             payload, event, _ = defense.mechanism(rounds=ROUNDS).privatize(mine, noise, known)
@@ -105,6 +108,16 @@ def noisy() -> Scene:
 @pytest.fixture(scope="module")
 def plain() -> Scene:
     return scene(Nothing())
+
+
+@pytest.fixture(scope="module")
+def clustered() -> Scene:
+    return scene(Igpp(epsilon=8.0), summary=Finch())
+
+
+@pytest.fixture(scope="module")
+def plain_clusters() -> Scene:
+    return scene(Nothing(), summary=Finch())
 
 
 def standard_error(members: np.ndarray) -> float:
@@ -134,8 +147,8 @@ def test_settings_build_the_same_attack_again(attack):
 
 @every_attack
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_there_is_one_finite_float64_per_candidate(attack, noisy, plain, dtype):
-    for one in (noisy, plain):
+def test_there_is_one_finite_float64_per_candidate(attack, noisy, plain, clustered, plain_clusters, dtype):
+    for one in (noisy, plain, clustered, plain_clusters):
         asked, _ = one.asked(attack)
         scores = attack.score(one.view, replace(asked, vectors=asked.vectors.astype(dtype)))
         assert scores.shape == (len(asked),)
@@ -151,20 +164,22 @@ def test_no_candidates_give_no_scores(attack, noisy):
 
 
 @every_attack
-def test_a_permutation_of_candidates_permutes_their_scores(attack, noisy):
-    asked, _ = noisy.asked(attack)
-    order = np.random.default_rng(3).permutation(len(asked))
-    scores = attack.score(noisy.view, asked)
-    np.testing.assert_allclose(attack.score(noisy.view, asked.where(order)), scores[order], rtol=1e-9)
+def test_a_permutation_of_candidates_permutes_their_scores(attack, noisy, clustered):
+    for one in (noisy, clustered):
+        asked, _ = one.asked(attack)
+        order = np.random.default_rng(3).permutation(len(asked))
+        scores = attack.score(one.view, asked)
+        np.testing.assert_allclose(attack.score(one.view, asked.where(order)), scores[order], rtol=1e-9)
 
 
 @every_attack
-def test_a_score_does_not_depend_on_the_other_candidates(attack, noisy):
-    asked, _ = noisy.asked(attack)
-    scores = attack.score(noisy.view, asked)
-    for row in (0, len(asked) // 2, len(asked) - 1):
-        alone = attack.score(noisy.view, asked.where(np.array([row])))
-        np.testing.assert_allclose(alone, scores[[row]], rtol=1e-9)
+def test_a_score_does_not_depend_on_the_other_candidates(attack, noisy, clustered):
+    for one in (noisy, clustered):
+        asked, _ = one.asked(attack)
+        scores = attack.score(one.view, asked)
+        for row in (0, len(asked) // 2, len(asked) - 1):
+            alone = attack.score(one.view, asked.where(np.array([row])))
+            np.testing.assert_allclose(alone, scores[[row]], rtol=1e-9)
 
 
 @every_attack
@@ -208,23 +223,26 @@ def score_of_folder(attack: AbstractAttack, path: Path) -> np.ndarray:
 
 
 @every_attack
-def test_candidates_that_have_nothing_to_do_with_the_run_score_by_chance(attack, noisy, plain):
+def test_candidates_that_have_nothing_to_do_with_the_run_score_by_chance(
+    attack, noisy, plain, clustered, plain_clusters
+):
     strangers = population(77, 100)
     if attack.asks_about == "canaries":
         strangers = canary.design(clients=CLIENTS, count=300, dim=DIM, norm=3.0, num_classes=CLASSES, seed=77)
         strangers = replace(strangers, labels=np.full(len(strangers), CLASSES))
     members = np.random.default_rng(5).permutation(len(strangers)) % 2 == 0
-    for one in (noisy, plain):
+    for one in (noisy, plain, clustered, plain_clusters):
         area = float(roc_auc_score(members, attack.score(one.view, strangers)))
         assert abs(area - 0.5) < 1.96 * standard_error(members)
 
 
 @every_attack
-def test_members_of_an_undefended_run_never_score_below_chance(attack, plain):
+def test_members_of_an_undefended_run_never_score_below_chance(attack, plain, plain_clusters):
     """The declared direction: higher means member."""
-    asked, members = plain.asked(attack)
-    area = float(roc_auc_score(members, attack.score(plain.view, asked)))
-    assert area > 0.5 - 3 * standard_error(members)
+    for one in (plain, plain_clusters):
+        asked, members = one.asked(attack)
+        area = float(roc_auc_score(members, attack.score(one.view, asked)))
+        assert area > 0.5 - 3 * standard_error(members)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Candidates of one client and class share their releases; attacks score them together."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -20,7 +20,7 @@ class Question:
         rows: of the candidates among all that are asked about, shape [N].
         label: their class.
         candidates: clipped as the client clips, shape [N, d].
-        release: all releases of that client's class as one.
+        release: all releases of that client's class, or of one of its clusters, as one.
         population: of that client's domain, as the attacker knows it.
     """
 
@@ -41,35 +41,131 @@ def by_client_and_class(candidates: Records) -> Iterator[tuple[int, int, np.ndar
             yield int(candidates.clients[rows[0]]), int(candidates.labels[rows[0]]), rows
 
 
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Some candidates of one client and class, whose records were released in clusters.
+
+    Attributes:
+        rows: of the candidates among all that are asked about, shape [N].
+        sets: clusters that together hold all records of the class; each set tells of them independently.
+    """
+
+    rows: Int64[np.ndarray, " N"]
+    sets: tuple[tuple[Question, ...], ...]
+
+    def log_ratio(
+        self,
+        of_one: Callable[[Question], Float64[np.ndarray, " N"]],
+        of_all: Callable[[tuple[Question, ...]], Float64[np.ndarray, "K N"]],
+    ) -> Float64[np.ndarray, " N"]:
+        """Return the log likelihood ratio of each candidate, in nats.
+
+        A member is in one of the clusters of a set, as likely in each as it has records: the ratios of a set are
+        averaged with these weights, those of sets are multiplied.
+
+        Args:
+            of_one: returns the log likelihood ratio of "in this mean" against "not in it".
+            of_all: returns that of each of the clusters of a set.
+        """
+        if len(self.sets) == 1 and len(self.sets[0]) == 1:
+            return of_one(self.sets[0][0])
+        return np.sum([_log_mean(questions, of_all(questions)) for questions in self.sets], axis=0)
+
+
+def _log_mean(
+    questions: tuple[Question, ...], ratios_KN: Float64[np.ndarray, "K N"]
+) -> Float64[np.ndarray, " N"]:
+    sizes_K = np.array([asked.release.count for asked in questions])
+    return np.logaddexp.reduce(ratios_KN + np.log(sizes_K / sizes_K.sum())[:, None], axis=0)
+
+
 def released(
     view: ServerView, candidates: Records
-) -> Iterator[tuple[np.ndarray, Float64[np.ndarray, "T d"]]]:
-    """Yield the rows of each client's and class's candidates with that class's prototypes, one per round."""
+) -> Iterator[tuple[np.ndarray, Float64[np.ndarray, "P d"], Int64[np.ndarray, " T"]]]:
+    """Yield the rows of each client's and class's candidates with that class's prototypes, and where rounds begin."""
     for client, label, rows in by_client_and_class(candidates):
         found = view.prototypes(client=client, label=label)
         if not found:
             raise NotApplicableError(f"client {client} released no prototype of class {label}")
-        yield rows, np.array([prototypes(release).vectors[row] for release, row in found], dtype=np.float64)
+        vectors_Pd = np.array([prototypes(release).vectors[row] for release, row in found], dtype=np.float64)
+        rounds = [release.round for release, _ in found]
+        yield rows, vectors_Pd, np.flatnonzero(np.diff(rounds, prepend=-1))
+
+
+def best_of_rounds(
+    scores_NP: Float64[np.ndarray, "N P"], starts_T: Int64[np.ndarray, " T"]
+) -> Float64[np.ndarray, " N"]:
+    """Return the mean over rounds of the largest score that a prototype of the round gives."""
+    return np.maximum.reduceat(scores_NP, starts_T, axis=1).mean(1)
 
 
 def questions(view: ServerView, candidates: Records) -> Iterator[Question]:
-    """Yield the candidates of each client and class with their releases and population.
+    """Yield the candidates of each client and class with the mean of the class and the population.
 
     Raises:
         NotApplicableError: the attacker owns no records, or none of a candidate's class.
     """
-    if view.reference is None:
-        raise NotApplicableError(
-            "the attacker owns no reference records; set split.reference above 0, or give a recorded run some with "
-            "recorder.ask(..., reference=...)"
-        )
-    channel, populations = Channel(view), {}
+    known, channel = _Populations(view), Channel(view)
     for client, label, rows in by_client_and_class(candidates):
         release = channel.averaged(client=client, label=label)
-        if client not in populations:
-            own = view.reference.of(client)
-            populations[client] = population(own.labels, release.clip(own.vectors))
-        if label not in populations[client].means:
+        yield known.question(rows, label, candidates, release, of=(client,))
+
+
+def mixtures(view: ServerView, candidates: Records) -> Iterator[Mixture]:
+    """Yield the candidates of each client and class with the clusters of the class and the population.
+
+    Raises:
+        NotApplicableError: the attacker owns no records, or none of a candidate's class.
+    """
+    known, channel = _Populations(view), Channel(view)
+    for client, label, rows in by_client_and_class(candidates):
+        sets = channel.clusters(client=client, label=label)
+        clips = [()] if [len(clusters) for clusters in sets] == [1] else [_under(c[0]) for c in sets]
+        asked = [
+            known.question(rows, label, candidates, clusters[0], of=(client, *clip))
+            for clusters, clip in zip(sets, clips, strict=True)
+        ]
+        # clusters of a set are under one clip
+        yield Mixture(
+            rows,
+            tuple(
+                tuple(replace(first, release=release) for release in clusters)
+                for first, clusters in zip(asked, sets, strict=True)
+            ),
+        )
+
+
+def _under(release: Averaged) -> tuple[int, ...]:
+    """Return what tells the clips of a client's sets of clusters apart: the rounds that they are from."""
+    return tuple(id(groups) for groups in release.rounds)
+
+
+class _Populations:
+    """What the attacker knows of each client's domain, under a clip of that client's."""
+
+    def __init__(self, view: ServerView) -> None:
+        if view.reference is None:
+            raise NotApplicableError(
+                "the attacker owns no reference records; set split.reference above 0, or give a recorded run some with "
+                "recorder.ask(..., reference=...)"
+            )
+        self._reference = view.reference
+        self._found: dict[tuple[int, ...], Population] = {}
+
+    def question(
+        self,
+        rows: Int64[np.ndarray, " N"],
+        label: int,
+        candidates: Records,
+        release: Averaged,
+        *,
+        of: tuple[int, ...],
+    ) -> Question:
+        """Return what is asked of one release: ``of`` is the client, and what tells its clips apart."""
+        if of not in self._found:
+            own = self._reference.of(of[0])
+            self._found[of] = population(own.labels, release.clip(own.vectors))
+        known = self._found[of]
+        if label not in known.means:
             raise NotApplicableError(f"the attacker owns no reference record of class {label}")
-        clipped_Nd = release.clip(candidates.vectors[rows])
-        yield Question(rows, label, clipped_Nd, release, populations[client])
+        return Question(rows, label, release.clip(candidates.vectors[rows]), release, known)

@@ -6,12 +6,14 @@ import numpy as np
 from jaxtyping import Float64
 
 from attacks._base import AbstractAttack, ThreatModel
-from attacks.membership._groups import released
+from attacks.membership._groups import best_of_rounds, released
 from privkit.transcript import Records, ServerView
 
 
 class Distance(AbstractAttack):
     """Minus the mean over rounds of the Euclidean distance of a candidate to its class's prototype.
+
+    Of several prototypes of the class in a round, the nearest one counts.
 
     A weak attack: candidates far from the class's centre look like non-members whatever was released.
     """
@@ -23,8 +25,8 @@ class Distance(AbstractAttack):
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         scores = np.zeros(len(candidates))
-        for rows, prototypes_Td in released(view, candidates):
+        for rows, prototypes_Pd, starts_T in released(view, candidates):
             z_Nd = candidates.vectors[rows].astype(np.float64)
-            squared_NT = ((z_Nd[:, None] - prototypes_Td[None]) ** 2).sum(2)
-            scores[rows] = -np.sqrt(squared_NT).mean(1)
+            squared_NP = ((z_Nd[:, None] - prototypes_Pd[None]) ** 2).sum(2)
+            scores[rows] = best_of_rounds(-np.sqrt(squared_NP), starts_T)
         return scores

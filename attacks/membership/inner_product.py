@@ -13,7 +13,8 @@ from privkit.transcript import Records, ServerView
 class InnerProduct(AbstractAttack):
     """Inner product of candidate and release, each minus the class mean of records the attacker owns.
 
-    What is left of tracing without whitening: it needs no covariance and no noise level.
+    What is left of tracing without whitening: it needs no covariance and no noise level. Several prototypes of a class
+    are its mean again: without a scale, no cluster can be told from another.
     """
 
     citation: ClassVar[str] = "dwork2015"

@@ -11,6 +11,9 @@ for a candidate ``z``, where ``D`` is the diagonal covariance of the noise left 
 ``n_r`` the number of records behind the estimate of ``m``. By Neyman and Pearson no score separates the two
 better, if the population is Gaussian.
 
+Where a class was released in clusters, a member is in one of them, which the server does not know: the ratios of the
+clusters are averaged, weighted by their sizes, as if each were records drawn at random (ours).
+
 Source: Homer et al. (2008); Dwork et al. (2015), "Robust traceability from trace amounts".
 """
 
@@ -22,7 +25,8 @@ from scipy import linalg
 
 from attacks._base import AbstractAttack, ThreatModel
 from attacks._known_noise import Averaged
-from attacks.membership._groups import Question, questions
+from attacks.membership._axes import along
+from attacks.membership._groups import Question, mixtures
 from attacks.membership._population import Population
 from privkit.transcript import Records, ServerView
 
@@ -43,8 +47,8 @@ class LikelihoodRatio(AbstractAttack):
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         scores = np.zeros(len(candidates))
-        for asked in questions(view, candidates):
-            scores[asked.rows] = log_likelihood_ratio(asked)
+        for asked in mixtures(view, candidates):
+            scores[asked.rows] = asked.log_ratio(log_likelihood_ratio, log_likelihood_ratios)
         return scores
 
 
@@ -59,6 +63,18 @@ def log_likelihood_ratio(asked: Question) -> Float64[np.ndarray, " N"]:
     without = (linalg.solve_triangular(out, x_d, lower=True) ** 2).sum()
     within_N = (linalg.solve_triangular(inside, (x_d - shift_Nd).T, lower=True) ** 2).sum(0)
     return 0.5 * (without + out_logdet - within_N - in_logdet)
+
+
+def log_likelihood_ratios(questions: tuple[Question, ...]) -> Float64[np.ndarray, "K N"]:
+    """Return log p(centre | z in its cluster) - log p(centre | z not in it) of each cluster of a set, in nats."""
+    found = along(questions)
+    n_K1 = found.counts[:, None]
+    out_Kd = 1 / n_K1 + 1 / found.reference + found.noise
+    inside_Kd = (n_K1 - 1) / n_K1**2 + 1 / found.reference + found.noise
+    without_K = found.squares(1 / out_Kd)[0] + np.log(out_Kd).sum(1)
+    centre_K, inner_KN, own_KN = found.squares(1 / inside_Kd)
+    within_KN = (centre_K + np.log(inside_Kd).sum(1))[:, None] - 2 * inner_KN + own_KN
+    return 0.5 * (without_K[:, None] - within_KN)
 
 
 def _factor(

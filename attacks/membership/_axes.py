@@ -1,0 +1,84 @@
+"""Clusters of a class along axes on which population and noise are independent: one decomposition serves all of them.
+
+With ``S = L L^T`` the covariance of the population and ``D`` that of the noise on a sum of records, the axes are the
+rows of ``U^T L^{-1}``, where ``L^{-1} D L^{-T} = U diag(noise) U^T``: on them the mean of n records has variance
+``1/n + noise/n^2``.
+"""
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+from scipy import linalg
+
+from attacks.membership._groups import Question
+from attacks.membership._population import Population
+
+_MOST_KEPT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """The clusters of one class, and candidates, along such axes, each minus the mean of the class.
+
+    Attributes:
+        centres: shape [K, d].
+        noise: variance of the noise on each centre, that of one record of the population being 1; shape [K, d].
+        counts: records behind each centre, shape [K].
+        candidates: shape [N, d].
+        reference: records behind the mean of the class.
+    """
+
+    centres: Float64[np.ndarray, "K d"]
+    noise: Float64[np.ndarray, "K d"]
+    counts: Float64[np.ndarray, " K"]
+    candidates: Float64[np.ndarray, "N d"]
+    reference: int
+
+    def squares(
+        self, precision_Kd: Float64[np.ndarray, "K d"]
+    ) -> tuple[Float64[np.ndarray, " K"], Float64[np.ndarray, "K N"], Float64[np.ndarray, "K N"]]:
+        """Return ``x^T P x``, ``x^T P s`` and ``s^T P s``: x a centre, s a candidate over its count, P a precision."""
+        weighted_Kd = self.centres * precision_Kd
+        inner_KN = weighted_Kd @ self.candidates.T / self.counts[:, None]
+        own_KN = precision_Kd @ (self.candidates**2).T / self.counts[:, None] ** 2
+        return (weighted_Kd * self.centres).sum(1), inner_KN, own_KN
+
+
+def along(questions: tuple[Question, ...]) -> Along:
+    """Return the clusters of one set along the axes of their population and noise."""
+    first = questions[0]
+    population, mean = first.population, first.population.means[first.label]
+    noise_d = first.release.noise_of_sum_d
+    onto_dd, noise_of_axis_d = _axes(population, noise_d)
+    releases = [asked.release for asked in questions]
+    whole = noise_d.sum()
+    share_K = np.array([one.variance.sum() / whole if whole > 0 else 0.0 for one in releases])
+    return Along(
+        centres=(np.array([one.vector for one in releases]) - mean) @ onto_dd.T,
+        noise=share_K[:, None] * noise_of_axis_d,
+        counts=np.array([one.count for one in releases]),
+        candidates=(first.candidates - mean) @ onto_dd.T,
+        reference=population.sizes[first.label],
+    )
+
+
+_kept: OrderedDict[bytes, tuple[np.ndarray, np.ndarray]] = OrderedDict()
+
+
+def _axes(
+    population: Population, noise_d: Float64[np.ndarray, " d"]
+) -> tuple[Float64[np.ndarray, "d d"], Float64[np.ndarray, " d"]]:
+    """Return the axes, one a row, and the noise along each; the last few are kept, for the other classes."""
+    key = hashlib.sha256(population.covariance.tobytes() + noise_d.tobytes()).digest()
+    if key not in _kept:
+        factor = linalg.cholesky(population.covariance, lower=True)
+        half_dd = linalg.solve_triangular(factor, np.diag(np.sqrt(noise_d)), lower=True)
+        noise_of_axis_d, turn_dd = linalg.eigh(half_dd @ half_dd.T)
+        onto_dd = linalg.solve_triangular(factor.T, turn_dd, lower=False).T
+        _kept[key] = onto_dd, np.maximum(noise_of_axis_d, 0.0)
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+    return _kept[key]
