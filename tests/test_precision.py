@@ -68,8 +68,8 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_bfloat16_ends_near_float32(pair):
     """After two rounds of 16 steps, parameters are off by less than 8 % of the way that they went.
 
-    Measured: 4.6 % with adapters after the backbone, 5.6 % inside, 6.2 % with none. AdamW turns a small error of a small
-    gradient into a whole step: single parameters are off by up to three quarters of the longest way.
+    Measured: 4.6 % with adapters after the backbone, 5.6 % inside, 6.2 % with none. AdamW turns a small error of a
+    small gradient into a whole step: single parameters are off by up to three quarters of the longest way.
     """
     one, other, place = pair
     config = load(one.path.parent / "study.yaml").cells["study"]

@@ -96,8 +96,8 @@ def divide(
         if half < 1:
             if len(rows) and shares.small_classes is SmallClasses.REFUSE:
                 raise InputError(
-                    f"class {label} of domain {name} has {len(rows)} records, too few for one member and one "
-                    "non-member; raise split.pool, or leave it out there with split.small_classes: drop."
+                    f"class {label} of domain {name} has {len(rows)} record{'s' * (len(rows) > 1)}, too few for one "
+                    "member and one non-member; raise split.pool, or leave it out there with split.small_classes: drop."
                 )
             chosen["dropped"].append(rows)
             continue

@@ -138,6 +138,7 @@ def _hashes(
     found = {f"records.{d.name}": sha256_of(d.records) for d in domains}
     found |= {f"labels.{d.name}": sha256_of(d.labels) for d in domains}
     found |= {f"features.{d.name}": sha256_of(i.x) for d, i in zip(domains, own, strict=True)}
+    found |= {f"things.{d.name}": sha256_of(d.things) for d in domains if d.things is not None}
     shared: dict[int, str] = {}
     for domain, inputs, mine in zip(domains, test, own, strict=True):
         if inputs is not mine:
