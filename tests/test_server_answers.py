@@ -81,6 +81,6 @@ def test_a_name_that_not_everybody_got_is_refused():
         InputError, match=r"answers with \[\] and with \['told'\]; give everybody the same names"
     ):
         stacked_answers([{}, {"told": np.zeros(1)}], [{}], torch.tensor([0, 0]))
+    both = {"a": np.zeros(1), "b": np.zeros(1)}
     with pytest.raises(InputError, match=r"answers with \['a', 'b'\] and with \['a'\]"):
-        both = {"a": np.zeros(1), "b": np.zeros(1)}
         stacked_answers([{}], [both, {"a": np.zeros(1)}], torch.tensor([1]))
