@@ -92,14 +92,25 @@ def test_means_and_sums_are_those_of_a_loop_over_records(some, clusters):
 def test_groups_hold_every_record_once_in_its_own_order(pairs):
     labels, clusters = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
     groups = Groups.of(labels, clusters)
-    rows = list(groups.rows())
-    assert sorted(np.concatenate([*rows, []]).tolist()) == list(range(len(pairs)))
-    assert [len(r) for r in rows] == groups.counts.tolist()
-    for r, label in zip(rows, groups.labels, strict=True):
-        assert r.tolist() == sorted(r.tolist())
-        assert set(labels[r]) == {label}
-        assert len(set(clusters[r])) == 1
-    assert len(rows) == len(set(pairs))
+    rows = [(p, r) for p, some in groups.rows() for r in some.tolist()]
+    assert sorted(r for _, r in rows) == list(range(len(pairs)))
+    assert rows == sorted(rows)
+    assert np.bincount([p for p, _ in rows], minlength=len(groups.counts)).tolist() == groups.counts.tolist()
+    assert all(groups.labels[p] == labels[r] for p, r in rows)
+    assert len({(p, clusters[r]) for p, r in rows}) == len(groups.labels) == len(set(pairs))
+
+
+def test_many_records_of_a_class_give_what_a_few_at_a_time_do():
+    rng = np.random.default_rng(0)
+    some = held(1e6 + rng.normal(size=(1000, 3)), np.arange(1000) % 2)
+    rows = [r for _, r in Groups.of(some.labels).rows()]
+    assert max(map(len, rows)) < 500 < len(np.concatenate(rows))
+    apart = [some.vectors[some.labels == c] for c in (0, 1)]
+    np.testing.assert_allclose(class_means(some).vectors, [z.mean(0) for z in apart], rtol=1e-14)
+    found = variances(some)
+    np.testing.assert_allclose(found.within, sum(((z - z.mean(0)) ** 2).sum(0) for z in apart), rtol=1e-9)
+    between = sum(500 * (z.mean(0) - some.vectors.mean(0)) ** 2 for z in apart)
+    np.testing.assert_allclose(found.between, between, rtol=1e-6)
 
 
 def test_scores_do_not_depend_on_whether_squares_fit_into_a_float():

@@ -54,14 +54,14 @@ def _means(
     if not ((axes_G > 1 / _SQUARES) & (axes_G < _SQUARES)).all():
         return None
     groups = Groups.of(embeddings.labels)
-    sums_Pd = np.empty((len(groups.labels), embeddings.vectors.shape[1]))
-    for p, rows in enumerate(groups.rows()):
+    sums_Pd = np.zeros((len(groups.labels), embeddings.vectors.shape[1]))
+    for p, rows in groups.rows():
         z_nd = embeddings.vectors[rows]
         lengths_Gn = _lengths(z_nd, group_d, len(axes_G))
         if not lengths_Gn.max() < _SQUARES:
             return None
         kept_Gn = _kept(clip, lengths_Gn, axes_G[:, None])
-        sums_Pd[p] = np.take_along_axis(kept_Gn @ z_nd, group_d[None], axis=0)[0]
+        sums_Pd[p] += np.take_along_axis(kept_Gn @ z_nd, group_d[None], axis=0)[0]
     return ClassMeans(sums_Pd / groups.counts[:, None], groups.labels, groups.counts)
 
 

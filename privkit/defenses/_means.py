@@ -11,6 +11,8 @@ from privkit.defenses._base import NOTHING, Known
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 
+_AT_ONCE = 256  # records
+
 
 class ClassMeans(NamedTuple):
     """The mean vector of each class that is present, or of each of its clusters.
@@ -37,7 +39,7 @@ def class_means(embeddings: Embeddings, known: Known = NOTHING) -> ClassMeans:
     every = bool(real.all())  # then nothing is copied
     cluster[real] = known.summary.assign(vectors_Nd if every else vectors_Nd[real], y if every else y[real])
     groups = Groups.of(y, cluster)
-    sums_Pd = np.stack([vectors_Nd[rows].sum(0) for rows in groups.rows()])
+    sums_Pd = groups.sums(vectors_Nd)
     return ClassMeans(sums_Pd / groups.counts[:, None], groups.labels, groups.counts)
 
 
@@ -70,12 +72,20 @@ class Groups(NamedTuple):
         starts = np.concatenate([[0], np.flatnonzero(new) + 1]) if len(order) else np.zeros(0, dtype=np.int64)
         return cls(labels[order[starts]], np.diff(starts, append=len(order)), order)
 
-    def rows(self) -> Iterator[Int64[np.ndarray, " n"]]:
-        """Yield the records of each group."""
+    def rows(self) -> Iterator[tuple[int, Int64[np.ndarray, " n"]]]:
+        """Yield a group and some of its records, few enough to stay in a processor's cache; every record once."""
         start = 0
-        for count in self.counts.tolist():
-            yield self.order[start : start + count]
+        for p, count in enumerate(self.counts.tolist()):
+            for first in range(start, start + count, _AT_ONCE):
+                yield p, self.order[first : min(first + _AT_ONCE, start + count)]
             start += count
+
+    def sums(self, vectors_Nd: Float64[np.ndarray, "N d"]) -> Float64[np.ndarray, "P d"]:
+        """Return the sum of each group's vectors."""
+        sums_Pd = np.zeros((len(self.labels), vectors_Nd.shape[1]))
+        for p, rows in self.rows():
+            sums_Pd[p] += vectors_Nd[rows].sum(0)
+        return sums_Pd
 
 
 class ClassSums(NamedTuple):
@@ -106,8 +116,7 @@ def class_sums(embeddings: Embeddings, labels: Int64[np.ndarray, " P"]) -> Class
         )
     sums_Pd, counts_P = np.zeros((len(labels), embeddings.vectors.shape[1])), np.zeros(len(labels))
     groups = Groups.of(row_N)
-    for p, rows in zip(groups.labels, groups.rows(), strict=True):
-        sums_Pd[p], counts_P[p] = embeddings.vectors[rows].sum(0), len(rows)
+    sums_Pd[groups.labels], counts_P[groups.labels] = groups.sums(embeddings.vectors), groups.counts
     return ClassSums(sums_Pd, counts_P)
 
 

@@ -85,17 +85,24 @@ def variances(embeddings: Embeddings) -> Variances:
 
 
 def _variances(embeddings: Embeddings, exponent_d: np.ndarray) -> Variances:
+    """Return the variances, some records at a time.
+
+    Source: Chan, Golub and LeVeque (1983), "Algorithms for computing the sample variance", Eq. 2.1
+    """
     refuse_no_records(embeddings)
     groups, scaled = Groups.of(embeddings.labels), exponent_d.any()
-    means_Pd = np.empty((len(groups.labels), len(exponent_d)))
+    means_Pd, seen_P = np.zeros((len(groups.labels), len(exponent_d))), np.zeros(len(groups.labels))
     within_d = np.zeros(len(exponent_d))
-    for p, rows in enumerate(groups.rows()):
+    for p, rows in groups.rows():
         z_nd = embeddings.vectors[rows]
         if scaled:
             z_nd = np.ldexp(z_nd, -exponent_d)
-        means_Pd[p] = z_nd.sum(0) / len(rows)
-        z_nd -= means_Pd[p]
-        within_d += np.einsum("nd,nd->d", z_nd, z_nd)
+        mean_d, share = z_nd.sum(0) / len(rows), len(rows) / (seen_P[p] + len(rows))
+        z_nd -= mean_d
+        moved_d = mean_d - means_Pd[p]
+        within_d += np.einsum("nd,nd->d", z_nd, z_nd) + seen_P[p] * share * moved_d**2
+        means_Pd[p] += share * moved_d
+        seen_P[p] += len(rows)
     grand_d = groups.counts @ means_Pd / len(embeddings.labels)
     between_d = groups.counts @ (means_Pd - grand_d) ** 2
     return Variances(between_d, within_d, exponent_d, len(groups.labels))
