@@ -1,10 +1,13 @@
 """Training: the same bytes again, after any kill, and whoever else is in the batch."""
 
+import gc
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tracemalloc
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -530,3 +533,32 @@ def test_progress_counts_up_to_the_end(tmp_path):
         progress=lambda *step: seen.append(step),
     )
     assert seen == [("encode", 0, 1), ("encode", 1, 1), *(("train", t, 3) for t in range(4))]
+
+
+def test_nothing_accumulates_from_round_to_round(tmp_path):
+    """Tensors are as many and as large in round 24 as in round 8; events and accuracies take a little of each round."""
+    seen: dict[int, tuple[int, int]] = {}
+    traced: dict[int, int] = {}
+
+    def look(stage: str, done: int, total: int) -> None:
+        if stage != "train" or done not in (8, 24):
+            return
+        gc.collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of looking at its old names
+            tensors = [o for o in gc.get_objects() if isinstance(o, torch.Tensor)]
+        seen[done] = len(tensors), sum(t.untyped_storage().nbytes() for t in tensors)
+        traced[done] = tracemalloc.get_traced_memory()[0]
+
+    changes = {
+        "rounds": 25,
+        "model": {"dropout": 0.2, "hidden": [8]},
+        "defense": {"name": "vpdr", "epsilon": 8.0, "partition": {"name": "history"}},
+    }
+    tracemalloc.start()
+    try:
+        train(single(tmp_path, "plain", **changes), tmp_path / "runs", device="cpu", progress=look)
+    finally:
+        tracemalloc.stop()
+    assert seen[24] == seen[8]
+    assert traced[24] - traced[8] < 16 * 4_000
