@@ -23,7 +23,7 @@ from privkit.data._base import Domain
 from privkit.data.digits import Digits
 from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod, State
-from privkit.release import ByClass, Prototypes
+from privkit.release import Payload, Prototypes
 from privkit.store import Run
 from privkit.train import study as studies
 from privkit.train.encoded import encode
@@ -497,7 +497,7 @@ def test_a_malicious_server_can_tell_each_client_something_else(tmp_path):
 class Deaf(HonestServer):
     """Forgets what it was sent."""
 
-    def merge(self, method: AbstractMethod, state: State, uploads: Mapping[int, ByClass]) -> State:
+    def merge(self, method: AbstractMethod, state: State, uploads: Mapping[int, Payload]) -> State:
         assert sorted(uploads) == [0, 1]
         return state
 

@@ -53,11 +53,11 @@ class StackedAdamW:
         """Update the first ``active`` clients in place."""
         self.steps[:active] += 1
         steps = self.steps[:active].to(torch.float64)
+        corrections = 1 - BETA1**steps, 1 - BETA2**steps
         for name, gradient in gradients.items():
             p, m, v = params[name][:active], self.first[name][:active], self.second[name][:active]
             shape = (active,) + (1,) * (p.ndim - 1)
-            correct1 = (1 - BETA1**steps).to(p.dtype).view(shape)
-            correct2 = (1 - BETA2**steps).to(p.dtype).view(shape)
+            correct1, correct2 = (c.to(p.dtype).view(shape) for c in corrections)
             m.lerp_(gradient, 1 - BETA1)
             v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
             # two tensors for all that is in between: fresh memory costs more than the arithmetic
