@@ -10,6 +10,8 @@ import pytest
 
 from privkit import overrides, plug
 from privkit.config import RunConfig, Study, load
+from privkit.data._base import Labelled
+from privkit.data._skew import Empty, clients_of
 from privkit.data._split import divide
 from privkit.methods._base import AbstractPrototypeMethod
 from privkit.train import study as studies
@@ -222,6 +224,25 @@ def test_digits_train_on_a_tenth_of_the_official_parts() -> None:
     config = study("digits5").cells["fedproto-igpp"]
     kept = config.data.settings()["keep"]
     assert kept * config.split.pool / 2 == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("name", ["label-skew", "text-skew"])
+def test_every_client_of_a_skewed_study_has_two_classes_that_can_be_split(name: str) -> None:
+    """Only the number of records per class decides who gets how many."""
+    drawn = {str(c.data.settings()): c for c in study(name).cells.values()}
+    assert len(drawn) == 10
+    for config in drawn.values():
+        settings, classes = config.data.settings(), config.data.num_classes
+        each = settings.get("per_class") or (800 // classes - settings["test_per_class"])
+        wanted = {key: settings[key] for key in ("clients", "alpha")}
+        labels = np.repeat(np.arange(classes), each)
+        none = Labelled(np.zeros((0, 1), np.uint8), np.zeros(0, np.int64))
+        train = Labelled(np.zeros((len(labels), 1), np.uint8), labels)
+        clients = clients_of(train, none, **wanted, seed=settings["partition_seed"], empty=Empty.REFUSE)
+        for client in clients:
+            parts = divide(client.labels, num_classes=classes, shares=config.split.shares, seed=0, client=0,
+                           name=client.name, tests=labels)  # fmt: skip
+            assert len(np.unique(client.labels[parts.members])) >= 2
 
 
 @pytest.mark.slow
