@@ -490,3 +490,27 @@ def test_made_up_records_leave_no_counts_behind(tmp_path: Path) -> None:
 def test_the_exit_code_reaches_the_shell() -> None:
     words = [sys.executable, "-m", "privkit", "verify-claim", "--epsilon", "8", "--c1", "1"]
     assert subprocess.run(words, capture_output=True, check=False).returncode == 3
+
+
+MIXED = """\
+mixed:
+  - encoder: usps_cnn
+  - {encoder: usps_cnn, model: {hidden: [64]}}
+"""
+
+
+def test_a_mixed_federation_is_covered_only_if_every_client_is(tmp_path: Path) -> None:
+    found = shell(written(tmp_path, MIXED))
+    assert found.exit_code == 0
+    assert "  TRUE: as little noise as any analysis here allows\n" in found.stdout
+    found = shell(written(tmp_path, f"{MIXED}  - {{encoder: usps_cnn, model: {{adapter: 4}}}}\n"))
+    assert found.exit_code == 5
+    assert "  BROKEN A1: the encoder depends on private state" in found.stdout
+
+
+def test_a_defense_of_prototypes_promises_nothing_for_trained_weights(tmp_path: Path) -> None:
+    found = shell(written(tmp_path, "cells: {heads: {method: fedavg_head}}\n"))
+    assert isinstance(found.exception, ValueError)
+    assert "cell heads: GaussianMeans protects prototypes, and the method sends" in str(found.exception)
+    open_cells = "cells: {heads: {method: fedavg_head, defense: none}}\n"
+    assert "heads: promises nothing\n" in shell(written(tmp_path, open_cells)).stdout

@@ -77,10 +77,14 @@ def _rounds(config: "RunConfig") -> "Iterator[Event]":
 
     from accountant.contract import DependsOn
     from privkit.defenses._base import Known
+    from privkit.methods._base import Sends
     from privkit.noise import NoNoise
+    from privkit.weights import Weights
 
     classes = config.data.num_classes
     own = _made_up(config, encoder=config.encoder_depends_on)
+    if config.method.sends is Sends.WEIGHTS:
+        own = Weights(named={"head.weight": np.zeros((1, classes))}, depends_on=DependsOn.PRIVATE_STATE)
     known = Known(
         labels=np.arange(classes),
         classes=classes,
@@ -89,9 +93,8 @@ def _rounds(config: "RunConfig") -> "Iterator[Event]":
     )
     mechanism = config.defense.mechanism(rounds=config.rounds)
     for _ in range(config.rounds):
-        yield mechanism.event(own, known)
-        sent = mechanism.privatize(own, NoNoise(), known)
-        known = known._replace(memory=mechanism.remember(known, sent))
+        yield mechanism.cost(own, known)
+        known = mechanism.send(own, NoNoise(), known).known
 
 
 def _made_up(config: "RunConfig", **named: Any) -> "Embeddings":
