@@ -79,3 +79,31 @@ def test_a_zero_gradient_only_decays():
     StackedAdamW.start(params).step(params, zeros, active=4, learning_rate=0.1, weight_decay=0.5)
     for name in SHAPES:
         torch.testing.assert_close(params[name], 0.95 * drawn(0)[name], rtol=0, atol=1e-6)
+
+
+def test_gradients_in_any_order_of_memory_are_read_right():
+    """torch's own fused AdamW takes a transposed gradient for a straight one, silently."""
+    ours, theirs = drawn(0), drawn(0)
+    setup = {"learning_rate": 0.1, "weight_decay": 0.0}
+    gradient = drawn(1)["weight"]
+    turned = gradient.mT.contiguous().mT
+    assert not turned.is_contiguous()
+    StackedAdamW.start(ours).step(ours, {"weight": turned}, active=4, **setup)
+    StackedAdamW.start(theirs).step(theirs, {"weight": gradient}, active=4, **setup)
+    assert torch.equal(ours["weight"], theirs["weight"])
+
+
+def test_kept_memory_carries_nothing_from_one_step_to_the_next():
+    """A step of few clients after one of all gives what it would give alone."""
+    params = drawn(0)
+    memory = stacked(params, (4, 4, 2, 1, 1), learning_rate=0.1, weight_decay=0.1)
+    again = {name: p.clone() for name, p in params.items()}
+    fresh = StackedAdamW(
+        first={name: m.clone() for name, m in memory.first.items()},
+        second={name: v.clone() for name, v in memory.second.items()},
+        steps=memory.steps.clone(),
+    )
+    gradients = {name: g[:3] for name, g in drawn(9).items()}
+    memory.step(params, gradients, active=3, learning_rate=0.1, weight_decay=0.1)
+    fresh.step(again, gradients, active=3, learning_rate=0.1, weight_decay=0.1)
+    assert all(torch.equal(params[name], again[name]) for name in params)
