@@ -257,6 +257,24 @@ def test_a_budget_that_is_the_promise_holds_every_round(tmp_path: Path, name: st
     assert (Run(path).completed, Run(path).ended) == (4, False)
 
 
+def test_every_architecture_of_a_mixed_federation_stops_with_its_run(tmp_path: Path) -> None:
+    mixed = [
+        {"encoder": "usps_cnn", "model": {"adapter": 3}},
+        {"encoder": "usps_cnn", "model": {"hidden": [9]}},
+    ]
+    study = load(write(tmp_path, mixed=mixed))
+    train(study, tmp_path / "runs", device="cpu")
+    capped, free = (Run(tmp_path / "runs" / name) for name in RUNS)
+    assert (capped.completed, capped.ended, free.completed, free.ended) == (2, True, 4, False)
+    for fleet in (0, 1):
+        assert capped.state(2)[f"{fleet}:steps.all"].tolist() == [12]  # 30 records, 12 at a time, 2 epochs
+        assert free.state(4)[f"{fleet}:steps.all"].tolist() == [24]
+    shutil.copytree(tmp_path / "runs", tmp_path / "through")
+    shutil.rmtree(tmp_path / "runs" / RUNS[0])
+    train(study, tmp_path / "runs", device="cpu")
+    assert_same(tmp_path / "runs", tmp_path / "through")
+
+
 # ---------------------------------------------------------------------- kills
 
 # Renames: 10 to begin two runs, 5 for each of their rounds, 1 for the stop (after 30), 2 for the times.

@@ -284,6 +284,18 @@ def test_data_that_cannot_be_trained_on_are_refused(tmp_path, odd, changes, mess
     refused(study(tmp_path, [SKEWED[1], odd], **changes), tmp_path / "runs", message)
 
 
+@pytest.mark.parametrize("name", ["vpp", "vpdr"])
+def test_scores_of_a_client_with_one_class_are_refused(tmp_path, name):
+    refused(
+        study(tmp_path, SKEWED, defense={"name": name, "epsilon": 8.0}),
+        tmp_path / "runs",
+        "client only-3: a client has records of class 3 only, and scores compare classes: give it a second class, or "
+        "use partition random or defense igpp",
+    )
+    noisy = {"name": name, "epsilon": 8.0, "partition": "random"}
+    assert classes_sent(trained(tmp_path, SKEWED, rounds=1, defense=noisy))[0] == [3]
+
+
 def test_a_single_record_of_a_class_may_be_released_if_that_is_wanted(tmp_path):
     domains = [client("few", {3: 3, 4: 9}), SKEWED[1]]
     for name in ("igpp", "vpp"):
