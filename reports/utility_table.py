@@ -277,5 +277,6 @@ def _published(found: Beside, cell: UtilityCell, shown: Shown) -> dict[str, Any]
         "std_text": shown.beside(row.std, row.recomputed_std, agrees=row.std_agrees),
         "interval_text": "n/a",
         "difference_text": "n/a",
-        "reason": "published without seeds, error bars and tests; epsilon 1 by a secondary source",
+        "reason": "published without seeds, error bars and tests; epsilon 1 by a secondary source"
+        + (f"; that your folder holds {TITLES[row.dataset]} is not checked" if found.same_data else ""),
     }

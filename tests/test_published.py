@@ -205,6 +205,7 @@ def test_published_rows_follow_their_cell_once_and_are_marked() -> None:
     assert [first[f"domain_{n}"] for n in ("photo", "sketch")] == [0.977, 0.8037]
     assert (first["avg"], first["std_domains"]) == (0.9058, 0.0731)
     assert first["seeds"] is None
+    assert first["reason"].endswith("that your folder holds PACS is not checked")
     assert [r["cell"] for r in utility_table.utility(cells).records()] == ["pacs-fedproto"] * 2 + [
         "pacs-mpft"
     ]
