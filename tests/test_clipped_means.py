@@ -92,7 +92,8 @@ def test_means_and_sums_are_those_of_a_loop_over_records(some, clusters):
 def test_groups_hold_every_record_once_in_its_own_order(pairs):
     labels, clusters = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
     groups = Groups.of(labels, clusters)
-    rows = [(p, r) for p, some in groups.rows() for r in some.tolist()]
+    every = np.arange(len(pairs))
+    rows = [(p, r) for p, some in groups.rows() for r in every[some].tolist()]
     assert sorted(r for _, r in rows) == list(range(len(pairs)))
     assert rows == sorted(rows)
     assert np.bincount([p for p, _ in rows], minlength=len(groups.counts)).tolist() == groups.counts.tolist()
@@ -103,7 +104,7 @@ def test_groups_hold_every_record_once_in_its_own_order(pairs):
 def test_many_records_of_a_class_give_what_a_few_at_a_time_do():
     rng = np.random.default_rng(0)
     some = held(1e6 + rng.normal(size=(1000, 3)), np.arange(1000) % 2)
-    rows = [r for _, r in Groups.of(some.labels).rows()]
+    rows = [np.arange(1000)[r] for _, r in Groups.of(some.labels).rows()]
     assert max(map(len, rows)) < 500 < len(np.concatenate(rows))
     apart = [some.vectors[some.labels == c] for c in (0, 1)]
     np.testing.assert_allclose(class_means(some).vectors, [z.mean(0) for z in apart], rtol=1e-14)
@@ -111,6 +112,16 @@ def test_many_records_of_a_class_give_what_a_few_at_a_time_do():
     np.testing.assert_allclose(found.within, sum(((z - z.mean(0)) ** 2).sum(0) for z in apart), rtol=1e-9)
     between = sum(500 * (z.mean(0) - some.vectors.mean(0)) ** 2 for z in apart)
     np.testing.assert_allclose(found.between, between, rtol=1e-6)
+
+
+def test_records_in_order_are_not_copied_and_give_the_same():
+    rng = np.random.default_rng(0)
+    shuffled = held(rng.normal(size=(600, 3)), rng.integers(0, 2, 600))
+    order = np.argsort(shuffled.labels, kind="stable")
+    listed = held(shuffled.vectors[order], shuffled.labels[order])
+    assert all(isinstance(rows, slice) for _, rows in Groups.of(listed.labels).rows())
+    assert np.array_equal(class_means(listed).vectors, class_means(shuffled).vectors)
+    assert np.array_equal(variances(listed).within, variances(shuffled).within)
 
 
 def test_scores_do_not_depend_on_whether_squares_fit_into_a_float():

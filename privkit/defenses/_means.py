@@ -72,12 +72,17 @@ class Groups(NamedTuple):
         starts = np.concatenate([[0], np.flatnonzero(new) + 1]) if len(order) else np.zeros(0, dtype=np.int64)
         return cls(labels[order[starts]], np.diff(starts, append=len(order)), order)
 
-    def rows(self) -> Iterator[tuple[int, Int64[np.ndarray, " n"]]]:
-        """Yield a group and some of its records, few enough to stay in a processor's cache; every record once."""
+    def rows(self) -> Iterator[tuple[int, Int64[np.ndarray, " n"] | slice]]:
+        """Yield a group and some of its records, few enough to stay in a processor's cache; every record once.
+
+        Records that were in order already, as class folders list them, are a slice: nothing is copied.
+        """
+        in_order = bool((self.order == np.arange(len(self.order))).all())
         start = 0
         for p, count in enumerate(self.counts.tolist()):
             for first in range(start, start + count, _AT_ONCE):
-                yield p, self.order[first : min(first + _AT_ONCE, start + count)]
+                some = slice(first, min(first + _AT_ONCE, start + count))
+                yield p, some if in_order else self.order[some]
             start += count
 
     def sums(self, vectors_Nd: Float64[np.ndarray, "N d"]) -> Float64[np.ndarray, "P d"]:

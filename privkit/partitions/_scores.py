@@ -97,12 +97,12 @@ def _variances(embeddings: Embeddings, exponent_d: np.ndarray) -> Variances:
         z_nd = embeddings.vectors[rows]
         if scaled:
             z_nd = np.ldexp(z_nd, -exponent_d)
-        mean_d, share = z_nd.sum(0) / len(rows), len(rows) / (seen_P[p] + len(rows))
-        z_nd -= mean_d
-        moved_d = mean_d - means_Pd[p]
-        within_d += np.einsum("nd,nd->d", z_nd, z_nd) + seen_P[p] * share * moved_d**2
+        seen, size = seen_P[p], len(z_nd)
+        mean_d, share = z_nd.sum(0) / size, size / (seen + size)
+        away_nd, moved_d = z_nd - mean_d, mean_d - means_Pd[p]
+        within_d += np.einsum("nd,nd->d", away_nd, away_nd) + seen * share * moved_d**2
         means_Pd[p] += share * moved_d
-        seen_P[p] += len(rows)
+        seen_P[p] += size
     grand_d = groups.counts @ means_Pd / len(embeddings.labels)
     between_d = groups.counts @ (means_Pd - grand_d) ** 2
     return Variances(between_d, within_d, exponent_d, len(groups.labels))
