@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
-from privkit.errors import InputError
+from privkit.errors import DivergedError
 from privkit.plug import Settings
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def trained(
         rng: of the order of rows.
 
     Raises:
-        InputError: a parameter is no longer finite.
+        DivergedError: a parameter is no longer finite.
     """
     import torch
 
@@ -102,7 +102,7 @@ def trained(
             break
     found = {name: p.detach().numpy() for name, p in live.items()}
     if not all(np.isfinite(p).all() for p in found.values()):
-        raise InputError(
+        raise DivergedError(
             "the server's training diverged; lower method.server.learning_rate, or set method.cap to shorten the "
             "prototypes that arrive."
         )

@@ -13,7 +13,6 @@ from accountant.contract import DependsOn
 from privkit.batch import Batch
 from privkit.config import Precision
 from privkit.defenses._local import LocalRule
-from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod
 from privkit.methods._down import Down
 from privkit.network import Network
@@ -149,13 +148,12 @@ class Fleet:
         """Train every client for one round, in place.
 
         Clients own disjoint slices, so the gradient of the summed loss is every client's own gradient.
-
-        Raises:
-            InputError: a parameter is no longer finite.
         """
         setup = method.training
         method.receive(self.params, down)
-        rows, weights, active = self.cohort.batches(round, epochs=setup.epochs, size=setup.batch_size)
+        rows, weights, active = self.cohort.batches(
+            round, epochs=setup.epochs, size=self._slots(setup.batch_size)
+        )
         drops = self.cohort.drops(round, self.network.settings.dropout)
         most = self.network.at_once // setup.batch_size
         for step, k in enumerate(active.tolist()):
@@ -177,7 +175,14 @@ class Fleet:
                 weight_decay=setup.weight_decay,
             )
             self.rule.after_step(self.params, self.memory, active=k)
-        self._refuse_divergence(round)
+
+    def _slots(self, batch_size: int) -> int:
+        """Return how many slots a mini-batch has: no more than the largest client can fill.
+
+        What dropout draws depends on their number, and must not depend on a client's neighbours.
+        """
+        largest = int(self.cohort.n.max())
+        return batch_size if self.network.settings.dropout else min(batch_size, largest)
 
     def _gradients(
         self, network: Network, method: AbstractMethod, part: slice, batch: Batch, down: Down
@@ -195,15 +200,14 @@ class Fleet:
         found = torch.autograd.grad(loss.sum(), list(live.values()), allow_unused=True)
         return {name: g for name, g in zip(live, found, strict=True) if g is not None}
 
-    def _refuse_divergence(self, round: int) -> None:
+    def diverged(self) -> dict[int, str]:
+        """Return, by run, which parameter of which client is no longer finite."""
+        found: dict[int, str] = {}
         for name, p in self.params.items():
-            finite_G = p.flatten(1).isfinite().all(1).tolist()
-            if not all(finite_G):
-                client = self.cohort.clients[finite_G.index(False)]
-                raise InputError(
-                    f"training diverged: {name} of client {client.index} (seed {client.seed}) is not finite after "
-                    f"round {round}; lower method.training.learning_rate."
-                )
+            for g in (~p.flatten(1).isfinite().all(1)).nonzero().flatten().tolist():
+                client = self.cohort.clients[g]
+                found.setdefault(client.run, f"{name} of client {client.index} is not finite")
+        return found
 
 
 def _batch(cohort: Cohort, part: slice, rows_GB: Tensor, weight_GB: Tensor) -> Batch:

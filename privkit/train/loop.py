@@ -16,7 +16,7 @@ import torch
 from privkit import atomic
 from privkit.config import Study
 from privkit.defenses._base import Private
-from privkit.errors import InputError
+from privkit.errors import DivergedError, InputError
 from privkit.methods._base import Sends, State
 from privkit.release import ByClass, Payload, Release
 from privkit.store import Run
@@ -69,7 +69,8 @@ def train(
         notice: called once with each sentence about records that are left out.
 
     Raises:
-        InputError: a run there was created from another configuration, data or seed; or training diverged.
+        InputError: a run there was created from another configuration, data or seed.
+        DivergedError: some runs diverged, each named; all others were trained to their ends before.
         BudgetExceededError: a plan's budget does not hold what it plans; nothing is written then.
     """
     todo, target = studies.plans(study), device_named(device)
@@ -89,12 +90,22 @@ def train(
         s for plan in todo for s in studies.dropped(plan, encoded[source(plan.config)])
     ):
         notice(sentence)
+    diverged: list[str] = []
     for batch in studies.batches(root, todo):
         data = encoded[source(batch[0].config)]
         names = [plan.name for plan in batch]
         runs = [studies.open_run(root, plan, data, names) for plan in batch]
-        _Batch(batch, runs, data, target, server or HonestServer()).train(progress)
+        diverged += _Batch(batch, runs, data, target, server or HonestServer()).train(progress)
+    if diverged:
+        raise DivergedError(_said(diverged))
     return [root / plan.name for plan in todo]
+
+
+def _said(diverged: list[str]) -> str:
+    """Return one sentence about the runs that diverged."""
+    first, *rest = diverged
+    more = f", and {len(rest)} more run{'s' * (len(rest) > 1)} diverged" if rest else ""
+    return f"{first}{more}; change that, or remove the cell: all other runs were trained to their ends."
 
 
 class _Batch:
@@ -113,6 +124,7 @@ class _Batch:
         self.method = self.config.method
         self.outboxes = [Outbox(plan, run, data) for plan, run in zip(plans, runs, strict=True)]
         self.device = device
+        self.diverged: dict[int, str] = {}
         self._start()
 
     def _start(self) -> None:
@@ -121,8 +133,12 @@ class _Batch:
         self.states = [plan.config.method.start(**shape, seed=plan.seed) for plan in self.plans]
         self.rows: list[list[dict[str, float | int]]] = [[] for _ in self.plans]
 
-    def train(self, progress: Progress) -> None:
-        """Train from the last round that every run has, to the end, or until all have spent their budgets."""
+    def train(self, progress: Progress) -> list[str]:
+        """Train from the last round that every run has, to the end, or until all have spent their budgets.
+
+        Returns:
+            a sentence, without its full stop, about each run that diverged: it stays as it was before that round.
+        """
         start, unfinished = self._start_round(), [run for run in self.runs if not run.complete]
         if start:
             self._load(start)
@@ -140,10 +156,11 @@ class _Batch:
             end = round + 1
         progress("train", self.config.rounds, self.config.rounds)
         self._write_timing(unfinished, time.perf_counter() - began, end - start)
+        return [why for _, why in sorted(self.diverged.items())]
 
     def _going(self) -> list[int]:
         """Return the runs that have not ended before their time."""
-        return [r for r, run in enumerate(self.runs) if not run.ended]
+        return [r for r, run in enumerate(self.runs) if not run.ended and r not in self.diverged]
 
     def _start_round(self) -> int:
         """Return the last round whose state every run still has: runs keep those of their last two rounds."""
@@ -154,7 +171,10 @@ class _Batch:
         released = {r: self.outboxes[r].release(round, messages[r]) for r in self._going()}
         for r, sent in released.items():
             uploads = {x.client: _without_canaries(x, self.data.num_classes) for x, _ in sent}
-            self.states[r] = self.server.merge(self.plans[r].config.method, self.states[r], uploads)
+            try:
+                self.states[r] = self.server.merge(self.plans[r].config.method, self.states[r], uploads)
+            except DivergedError as error:
+                self._leave_out(r, round, str(error))
         shared = [
             self.server.shared(plan.config.method, state)
             for plan, state in zip(self.plans, self.states, strict=True)
@@ -166,12 +186,22 @@ class _Batch:
             ]
             down = stacked_answers(each, shared, fleet.cohort.runs)
             fleet.train_round(round, self.method, down)
+            for r, what in fleet.diverged().items():
+                if r in self._going():
+                    self._leave_out(r, round, f"{what}; lower method.training.learning_rate")
             scores = fleet.accuracy(self.method, down, num_classes=self.data.num_classes)
             for client, score in zip(fleet.cohort.clients, scores, strict=True):
-                if not self.runs[client.run].ended:
+                if client.run in self._going():
                     row = {"round": round, "client": client.index, "accuracy": score}
                     self.rows[client.run].append(row)
-        self._commit(round, released)
+        self._commit(round, {r: sent for r, sent in released.items() if r in self._going()})
+
+    def _leave_out(self, r: int, round: int, why: str) -> None:
+        """Train a run no further: its own numbers are lost, those of its neighbours are not."""
+        plan = self.plans[r]
+        self.diverged[r] = (
+            f"cell {plan.cell} (seed {plan.seed}) diverged in round {round + 1}: {why.rstrip('.')}"
+        )
 
     def _messages(self) -> list[list[Private]]:
         """Return what the clients of each run would make a message of now; nothing where nothing is sent."""
@@ -183,6 +213,8 @@ class _Batch:
         if self.method.sends is Sends.PROTOTYPES:
             for fleet in self.fleets:
                 for z_nd, client in zip(fleet.released(self.method), fleet.cohort.clients, strict=True):
+                    if client.run in self.diverged:
+                        continue
                     mine = self.outboxes[client.run].embeddings(client.index, z_nd, client.y)
                     found[client.run][client.index] = mine
         return [[mine[m] for m in sorted(mine)] for mine in found]

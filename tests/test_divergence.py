@@ -1,0 +1,61 @@
+"""A run that diverges is named and left out: nothing of its neighbours is lost."""
+
+import filecmp
+from pathlib import Path
+
+import pytest
+import yaml
+
+from privkit.config import load
+from privkit.errors import DivergedError
+from privkit.store import Run
+from privkit.train.loop import train
+
+BASE = {
+    "data": {"name": "digits", "per_class": 40, "domains": ["mnist", "syn"]},
+    "encoder": "usps_cnn",
+    "rounds": 2,
+    "method": {"name": "mpft", "prototypes": "mean"},
+    "defense": "none",
+}
+NOISY = {"defense": {"name": "vpp", "epsilon": 0.01, "clip_norm": 20.0}}
+
+
+def study(folder: Path, **cells: dict):
+    path = folder / "study.yaml"
+    path.write_text(yaml.safe_dump({**BASE, "cells": cells}))
+    return load(path)
+
+
+def test_a_server_that_diverges_in_one_cell_leaves_the_others_alone(tmp_path):
+    cells = {
+        "noisy": NOISY,
+        "fine": {},
+        "later": {"method": {"name": "local_only"}, "rounds": 3},
+    }
+    with pytest.raises(DivergedError, match=r"cell noisy \(seed 0\) diverged in round \d: the server's .*; change"):
+        train(study(tmp_path, **cells), tmp_path / "runs", device="cpu")
+    assert Run(tmp_path / "runs" / "fine" / "seed-0").complete
+    assert Run(tmp_path / "runs" / "later" / "seed-0").complete
+    assert not Run(tmp_path / "runs" / "noisy" / "seed-0").complete
+
+
+def test_a_neighbour_of_a_run_that_diverged_has_the_numbers_that_it_has_alone(tmp_path):
+    with pytest.raises(DivergedError):
+        train(study(tmp_path, noisy=NOISY, fine={}), tmp_path / "both", device="cpu")
+    train(study(tmp_path, fine={}, same={}), tmp_path / "alone", device="cpu")
+    for round in range(2):
+        name = Path("fine") / "seed-0" / "uploads" / f"round-{round:06d}.safetensors"
+        assert filecmp.cmp(tmp_path / "both" / name, tmp_path / "alone" / name, shallow=False)
+
+
+def test_the_same_command_says_the_same_again_and_without_that_cell_all_is_well(tmp_path):
+    for _ in range(2):
+        with pytest.raises(DivergedError, match="cell noisy"):
+            train(study(tmp_path, noisy=NOISY, fine={}), tmp_path / "runs", device="cpu")
+    assert len(train(study(tmp_path, fine={}, same={}), tmp_path / "runs", device="cpu")) == 2
+
+
+def test_every_run_that_diverged_is_counted(tmp_path):
+    with pytest.raises(DivergedError, match=r"cell one .*, and 1 more run diverged; change"):
+        train(study(tmp_path, one=NOISY, two=NOISY), tmp_path / "runs", device="cpu")
