@@ -502,3 +502,10 @@ def test_of_several_restarts_the_smallest_loss_is_kept() -> None:
 def test_a_picture_is_at_most_96_pixels_long() -> None:
     for shape, size in (((3, 200, 100), (48, 96)), ((1, 16, 16), (16, 16)), ((16, 24), (24, 16))):
         assert Image.open(io.BytesIO(base64.b64decode(png(np.zeros(shape))))).size == size
+
+
+def test_large_images_are_rebuilt_only_where_it_is_asked_for():
+    with pytest.raises(NotApplicableError, match=r"images of 3 x 112 x 112 .*; set largest_image: null"):
+        FeatureInversion().refuse_large((3, 112, 112))
+    FeatureInversion(largest_image=None).refuse_large((3, 112, 112))
+    FeatureInversion().refuse_large((1, 64, 64))

@@ -131,6 +131,12 @@ class FeatureInversion(Plugin):
         default=16, ge=1, description="images optimised at once; changes time and memory only"
     )
     seeds: int = Field(default=1, ge=1, description="runs of a cell that are attacked")
+    largest_image: int | None = Field(
+        default=4096,
+        ge=1,
+        description="numbers (channels x height x width) of the largest image that is rebuilt; larger ones take minutes "
+        "per cell, and are only rebuilt where this is null",
+    )
     round: int | None = Field(
         default=None,
         ge=0,
@@ -148,6 +154,19 @@ class FeatureInversion(Plugin):
         if self.round is None:
             return "prototypes averaged over all rounds by the precision of their noise"
         return f"prototypes of round {self.round}"
+
+    def refuse_large(self, image_shape: tuple[int, int, int]) -> None:
+        """Raise if images of some channels, height and width are larger than wanted.
+
+        Raises:
+            NotApplicableError: they are.
+        """
+        channels, height, width = image_shape
+        if self.largest_image is not None and channels * height * width > self.largest_image:
+            raise NotApplicableError(
+                f"images of {channels} x {height} x {width} take minutes per cell; set largest_image: null for inversion, "
+                "as configs/hijack.yaml does, and give the file to --config"
+            )
 
     def goals(self, view: ServerView, *, num_classes: int, seed: int) -> list[Goal]:
         """Return what to rebuild, then as many random directions to compare with.

@@ -89,6 +89,7 @@ def rebuild(
     from privkit.audit._inverted_encoders import held
 
     seed, shape = view.run.info.seed or 0, config.encoder.image_shape
+    attack.refuse_large(shape)
     server = view.transcript.seen_by_server(view.reference)
     goals = attack.goals(server, num_classes=view.run.info.num_classes, seed=seed)
     encoders = held(attack.tier, view, config)
