@@ -1,5 +1,6 @@
 """What a utility table is made of: each cell's accuracy by seed, from its runs or from an audit's findings."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from privkit import atomic
 from privkit.personal import PersonalModel
 from privkit.store import Run
 from reports.findings import CellFindings, Findings
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,6 +78,16 @@ class UtilityCell:
 def _epsilon(defense: Mapping[str, Any]) -> float | None:
     inner = defense.get("release")
     return defense.get("epsilon") or (_epsilon(inner) if isinstance(inner, Mapping) else None)
+
+
+def by_number(name: str) -> list[tuple[str, float]]:
+    """Return what names are sorted by so that numbers in them count as such.
+
+    >>> sorted(["b1", "a10-igpp", "a5-igpp", "a0.5-vpdr", "a0.5-igpp"], key=by_number)
+    ['a0.5-igpp', 'a0.5-vpdr', 'a5-igpp', 'a10-igpp', 'b1']
+    """
+    words, numbers = _NUMBER.split(name), [float(found) for found in _NUMBER.findall(name)]
+    return list(zip(words, [*numbers, 0.0], strict=True))
 
 
 def of_runs(folder: str, name: str, runs: Sequence[Run], findings: Findings | None) -> UtilityCell:

@@ -91,7 +91,7 @@ def _cells(folder: Path) -> "list[UtilityCell]":
     findings = findings_file.of_run(folder) if audited else None
     return [
         utility_cells.of_runs(folder.as_posix(), cell.name, cell.runs, findings)
-        for cell in cells(store.find(folder))
+        for cell in sorted(cells(store.find(folder)), key=lambda cell: utility_cells.by_number(cell.name))
     ]
 
 
