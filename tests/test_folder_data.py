@@ -1,23 +1,36 @@
 """Pictures and digits from the public folder layouts: read right, in a fixed order, or refused by name."""
 
+import bz2
+import os
 import pickle
 import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings as limits
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 from PIL import Image
 
-from privkit import plug
+from privkit import config, plug
 from privkit.data import _pickle, _share
 from privkit.data._base import AbstractData, Domain
+from privkit.data._decode import in_colour
 from privkit.data._folders import natural
 from privkit.data.digits5 import Digits5
 from privkit.data.office_caltech import OfficeCaltech
 from privkit.data.pacs import Pacs
 from privkit.errors import InputError
+from privkit.models._base import AbstractEncoder
+from privkit.store import Run
+from privkit.train.loop import train
 from tests import layouts
 
 
@@ -85,7 +98,7 @@ def test_office_caltech_is_found_under_its_usual_names(tmp_path: Path, title: st
     data = OfficeCaltech(root=tmp_path, side=4)
     assert [domain.name for domain in data.load()] == ["amazon", "caltech", "dslr", "webcam"]
     assert data.num_classes == 3
-    assert data.classes == ("back_pack", "bike", "mug")
+    assert data.class_names == ("back_pack", "bike", "mug")
 
 
 def test_side_is_224_pixels_by_default(pacs: Path) -> None:
@@ -154,6 +167,178 @@ def test_what_is_no_picture_is_passed_over(pacs: Path) -> None:
     assert same(Pacs(root=pacs, side=4).load(), before)
 
 
+def saved(picture: np.ndarray, path: Path) -> Path:
+    Image.fromarray(picture).save(path)
+    return path
+
+
+@pytest.mark.parametrize("ending", [".png", ".tif", ".pgm"])
+def test_grey_levels_of_16_bits_become_8(pacs: Path, ending: str) -> None:
+    levels = np.linspace(0, 65535, 20 * 30).astype(np.uint16).reshape(20, 30)
+    path = pacs / f"PACS/photo/dog/pic_0{ending}"
+    if ending == ".pgm":
+        path.write_bytes(b"P5 30 20 65535 " + levels.astype(">u2").tobytes())
+    else:
+        saved(levels, path)
+    found = np.asarray(in_colour(path))
+    assert np.array_equal(found[..., 0], np.rint(levels / 257))
+    assert np.array_equal(found[..., 0], found[..., 2])
+    (photo,) = Pacs(root=pacs, side=4, domains=("photo",)).load()
+    assert len(photo.labels) == 7
+
+
+def nothing(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def hidden_deeper(path: Path) -> None:
+    layouts.picture(path)
+
+
+def postscript(path: Path) -> None:
+    path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n%%EOF\n")
+
+
+def blank(width: int, height: int) -> Callable[[Path], None]:
+    return lambda path: Image.new("1", (width, height)).save(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "reason"),
+    [
+        (nothing, "pic_0.png", "No such file or directory"),
+        (loop, "pic_0.png", "Too many levels of symbolic links"),
+        (os.mkfifo, "pic_0.png", "it is no ordinary file"),
+        (lambda path: path.symlink_to("/dev/zero"), "pic_0.png", "it is no ordinary file"),
+        (Path.mkdir, "pic_0.png", "it is a folder, not a file"),
+        (hidden_deeper, "more/still/pic_0.png", "it lies in a folder inside its class folder"),
+        (postscript, "pic_0.png", "it is no picture of a kind that is read"),
+        (lambda path: saved(np.eye(9, dtype=np.float32), path), "pic_0.tif", "32-bit numbers"),
+        (lambda path: saved(np.eye(9, dtype=np.int32), path), "pic_0.tif", "32-bit numbers"),
+        (blank(10_000, 6_800), "pic_0.png", "it has 10,000 x 6,800 pixels, more than 67,108,864"),
+        (blank(10_000, 9_000), "pic_0.png", "it has more than 67,108,864 pixels"),
+        (blank(20_000, 9_000), "pic_0.png", "it has more than 67,108,864 pixels"),
+    ],
+)
+def test_what_is_called_a_picture_is_read_or_counted(
+    pacs: Path, make: Callable[[Path], object], name: str, reason: str
+) -> None:
+    make(pacs / "PACS/photo/dog" / name)
+    data = {"root": pacs, "side": 4, "domains": ("photo",)}
+    refused(Pacs(**data), rf"1 of 7 images cannot be used \(photo/dog/{name}: .*{reason}.*skip_bad: true")
+    (photo,) = Pacs(**data, skip_bad=True).load()
+    assert photo.left_out == (f"photo/dog/{name}",)
+    assert len(photo.labels) == 6
+
+
+def test_a_folder_that_holds_itself_is_gone_through_once(pacs: Path) -> None:
+    (pacs / "PACS/photo/dog/again").symlink_to(".")
+    layouts.picture(pacs / "PACS/photo/dog/more/pic_0.png")
+    (pacs / "PACS/photo/dog/more/again").symlink_to("..")
+    data = Pacs(root=pacs, side=4, domains=("photo",), skip_bad=True)
+    (photo,) = data.load()
+    assert len(photo.labels) == 6
+    assert "photo/dog/more/pic_0.png" in photo.left_out
+    assert len(data.files()) < 60
+
+
+def test_folders_that_cannot_be_looked_at_are_refused(pacs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (pacs / "PACS/photo/cat").symlink_to("nowhere")
+    refused(Pacs(root=pacs, side=4), "photo/cat may be a class folder but cannot be looked at .*move it away")
+    (pacs / "PACS/photo/cat").unlink()
+    listed = Path.iterdir
+
+    def closed(folder: Path) -> Iterator[Path]:
+        if folder.name == "house":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    for skip_bad in (False, True):
+        refused(
+            Pacs(root=pacs, side=4, skip_bad=skip_bad),
+            r"photo/house cannot be listed \(Permission denied\); make it readable, or move it away",
+        )
+
+
+def test_pictures_beside_train_and_test_are_refused(pacs: Path) -> None:
+    shutil.rmtree(pacs / "PACS/photo")
+    for part in ("train", "test"):
+        layouts.class_folders(pacs / "PACS/photo" / part, {"dog": 1, "house": 1})
+    layouts.picture(pacs / "PACS/photo/pic_1.jpg")
+    refused(Pacs(root=pacs, side=4), "photo/pic_1.jpg lies beside folders train and test")
+
+
+def test_one_name_in_two_forms_of_unicode_is_one_class(tmp_path: Path) -> None:
+    composed, apart = "caf\u00e9", "cafe\u0301"
+    layouts.domain_folders(tmp_path / "one", per_class=9, classes=(composed, "dog"))
+    layouts.domain_folders(tmp_path / "two", per_class=9, classes=(apart, "dog"))
+    one, two = (Pacs(root=tmp_path / part, side=4, keep=0.4) for part in ("one", "two"))
+    assert one.class_names == two.class_names == (composed, "dog")
+    assert same(one.load(), two.load())
+    assert one.files().keys() == two.files().keys()
+    shutil.copytree(tmp_path / "one/photo" / composed, tmp_path / "two/sketch" / composed)
+    refused(
+        two, r"'caf\\xe9' and 'cafe\\u0301' .*differ only in spelling|'cafe\\u0301' and 'caf\\xe9' .*spelling"
+    )
+    layouts.picture(tmp_path / f"one/photo/dog/{composed}.jpg")
+    layouts.picture(tmp_path / f"one/photo/dog/{apart}.jpg")
+    refused(one, "differ only in spelling; rename one")
+
+
+def test_a_name_that_is_no_text_is_refused(pacs: Path) -> None:
+    shutil.copy(pacs / "PACS/photo/dog/pic_1.jpg", pacs / "PACS/photo/dog" / os.fsdecode(b"\xff.jpg"))
+    refused(Pacs(root=pacs, side=4, keep=0.5), r"photo/dog/\\udcff.jpg' is no name in UTF-8; rename it")
+
+
+class Means(AbstractEncoder):
+    """The mean of each colour."""
+
+    @property
+    def dim(self) -> int:
+        return 3
+
+    @property
+    def trained_on(self) -> str:
+        return "nothing"
+
+    @property
+    def fingerprint(self) -> str:
+        return "means"
+
+    def settings(self) -> dict[str, Any]:
+        return {"name": "means"}
+
+    def encode(self, records: np.ndarray) -> np.ndarray:
+        return records.mean(axis=(1, 2)).astype(np.float32)
+
+
+def test_a_run_says_and_keeps_what_its_data_leave_out(damaged: Path, tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(
+        f"rounds: 1\ndata: {{name: pacs, root: {damaged}, side: 16, skip_bad: true, "
+        "domains: [photo, sketch]}\n"
+        "encoder: usps_cnn\nmethod: {name: fedproto, predict: prototype}\ndefense: none\n"
+    )
+    for domain in ("photo", "sketch"):
+        layouts.class_folders(damaged / "PACS" / domain, {"dog": 12, "house": 12}, ending=".bmp")
+    cell = config.load(tmp_path / "study.yaml").cells["study"].model_copy(update={"encoder": Means()})
+    study, said = config.Study(cells={"study": cell}, seeds=1), list[str]()
+    train(study, tmp_path / "run", device="cpu", notice=said.append)
+    (loaded,) = [sentence for sentence in said if "cannot be used" in sentence]
+    assert loaded.startswith("domain photo: 5 of 33 images")
+    hashes = Run(tmp_path / "run").info.data
+    assert hashes["left_out.photo"] == "5"
+    assert "left_out.sketch" not in hashes
+    for domain in ("photo", "art_painting", "cartoon", "sketch"):
+        (damaged / "PACS" / domain / "dog").rename(damaged / "PACS" / domain / "hound")
+    with pytest.raises(InputError, match="classes"):
+        train(study, tmp_path / "run", device="cpu")
+
+
 @pytest.fixture
 def damaged(pacs: Path) -> Path:
     """PACS with one empty, one cut and three senseless pictures among photo's six."""
@@ -168,14 +353,18 @@ def damaged(pacs: Path) -> Path:
 def test_unreadable_pictures_are_named_and_counted(damaged: Path) -> None:
     refused(
         Pacs(root=damaged, side=4),
-        r"5 of 9 images cannot be used \(photo/dog/pic_2.jpg: .*; photo/dog/pic_4.png: .*; "
-        r"photo/house/pic_1.jpg: .*, …\); .*skip_bad: true",
+        r"domain photo: 5 of 9 images cannot be used \(photo/dog/pic_2.jpg: .*; photo/dog/pic_4.png: .*; "
+        r"photo/house/pic_1.jpg: .*; …\); .*skip_bad: true",
     )
 
 
 def test_unreadable_pictures_are_left_out_when_asked_for(damaged: Path) -> None:
-    with pytest.warns(UserWarning, match=r"5 of 9 images cannot be used .*left out"):
-        (photo,) = Pacs(root=damaged, side=4, skip_bad=True, domains=("photo",)).load()
+    (photo,) = Pacs(root=damaged, side=4, skip_bad=True, domains=("photo",)).load()
+    bad = ("dog/pic_2.jpg", "dog/pic_4.png", "house/pic_1.jpg", "house/pic_5.jpg", "house/pic_6.gif.jpg")
+    assert photo.left_out == tuple(f"photo/{name}" for name in bad)
+    (note,) = photo.notes
+    assert note.startswith("domain photo: 5 of 9 images cannot be used (photo/dog/pic_2.jpg: ")
+    assert note.endswith("; …) and are left out.")
     names = ("dog/pic_1.jpg", "dog/pic_3.jpg", "house/pic_2.jpg", "house/pic_3.jpg")
     assert photo.labels.tolist() == [0, 0, 1, 1]
     for record, name in zip(photo.records, names, strict=True):
@@ -185,8 +374,10 @@ def test_unreadable_pictures_are_left_out_when_asked_for(damaged: Path) -> None:
 def test_a_domain_of_nothing_but_unreadable_pictures_is_refused(pacs: Path) -> None:
     for path in (pacs / "PACS/cartoon").rglob("*.png"):
         path.write_bytes(b"no picture")
-    with pytest.warns(UserWarning, match="6 of 6"):
-        refused(Pacs(root=pacs, side=4, skip_bad=True), "domain cartoon has no training pictures")
+    refused(
+        Pacs(root=pacs, side=4, skip_bad=True),
+        r"domain cartoon has no training pictures \(6 cannot be used\); add",
+    )
 
 
 def test_a_class_may_be_missing_or_have_one_picture_but_a_domain_may_not_be_empty(pacs: Path) -> None:
@@ -390,6 +581,38 @@ def test_a_manifest_that_is_missing_or_damaged_is_refused(pacs: Path) -> None:
     refused(Pacs(root=pacs, manifest=pacs / "odd"), "odd, line 1: .* is not sha256, size and path")
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t + t.splitlines()[0] + "\n", "line 25: 'art_painting/dog/pic_1.JPG' is listed twice"),
+        (lambda t: t.replace("  ", "  " + "9" * 5000, 1), "line 1: .* is not sha256, size and path"),
+        (lambda t: t + "\n", "line 25: '' is not sha256"),
+    ],
+)
+def test_a_manifest_says_each_thing_once(pacs: Path, change, message: str) -> None:
+    kept = pacs / "kept.manifest"
+    Pacs(root=pacs).write_manifest(kept)
+    kept.write_text(change(kept.read_text()))
+    refused(Pacs(root=pacs, manifest=kept), message)
+
+
+@pytest.mark.parametrize("name", ["a\nb.jpg", "a\rb.jpg"])
+def test_a_name_with_a_line_break_is_not_written_into_a_manifest(pacs: Path, name: str) -> None:
+    layouts.picture(pacs / "PACS/photo/dog" / name)
+    with pytest.raises(InputError, match=r"file name 'photo/dog/a\\[nr]b.jpg' cannot be a line"):
+        Pacs(root=pacs).write_manifest(pacs / "kept.manifest")
+
+
+@pytest.mark.parametrize("name", ["a\u2028b.jpg", "a\x0bb.jpg", "a\x85b.jpg", "  é .jpg"])
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+def test_what_is_written_into_a_manifest_can_be_read(pacs: Path, name: str, ending: bytes) -> None:
+    layouts.picture(pacs / "PACS/photo/dog" / name)
+    kept = pacs / "kept.manifest"
+    Pacs(root=pacs).write_manifest(kept)
+    kept.write_bytes(kept.read_bytes().replace(b"\n", ending))
+    assert len(Pacs(root=pacs, side=4, manifest=kept).load()) == 4
+
+
 # published lists
 
 
@@ -429,15 +652,29 @@ def test_wrong_entries_of_a_list_are_refused_or_left_out(pacs: Path) -> None:
     kfold(pacs / "PACS", "photo", {"train": entries((1,)), "crossval": held_out, "test": test})
     data = {"root": pacs, "side": 4, "domains": ("photo",), "lists": True}
     refused(
-        Pacs(**data), r"5 of 6 images cannot be used \(photo/dog/pic_2.jpg: a list gives it label 0 of 1 to 2"
+        Pacs(**data),
+        r"4 of 6 images cannot be used \(photo/dog/pic_2.jpg: a list gives it label 0 of 1 to 2.*; …\); "
+        r"1 in its lists name no picture that is there \(dog/pic_9.jpg\); .*skip_bad: true",
     )
-    with pytest.warns(UserWarning, match="5 of 6"):
-        refused(Pacs(**data, skip_bad=True), "domain photo has no test pictures")
+    refused(Pacs(**data, skip_bad=True), "domain photo has no test pictures")
     kfold(pacs / "PACS", "photo", {"test": entries((1, 3))})
-    with pytest.warns(UserWarning, match="3 of 6"):
-        (photo,) = Pacs(**data, skip_bad=True).load()
+    (photo,) = Pacs(**data, skip_bad=True).load()
     assert photo.test is not None
     assert len(photo.labels) == len(photo.test.labels) == 2
+    assert len(photo.left_out) == 2
+
+
+def test_an_entry_that_names_no_picture_leaves_no_picture_out(pacs: Path) -> None:
+    lines = [*entries((1, 2)), "photo/dog/gone.jpg 1"]
+    kfold(pacs / "PACS", "photo", {"train": lines, "crossval": entries((3,)), "test": []})
+    data = {"root": pacs, "side": 4, "domains": ("photo",), "lists": True}
+    refused(Pacs(**data), r"domain photo: 1 in its lists name no picture that is there \(dog/gone.jpg\); ")
+    (photo,) = Pacs(**data, skip_bad=True).load()
+    assert photo.test is not None
+    assert (len(photo.labels), len(photo.test.labels), photo.left_out) == (4, 2, ())
+    assert photo.notes == (
+        "domain photo: 1 in its lists name no picture that is there (dog/gone.jpg) and are passed over.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -445,12 +682,19 @@ def test_wrong_entries_of_a_list_are_refused_or_left_out(pacs: Path) -> None:
     [
         ("photo/dog/pic_1.jpg", "train_kfold.txt, line 2: 'photo/dog/pic_1.jpg' is no picture and number"),
         ("photo/dog/pic_1.jpg one", "is no picture and number"),
+        ("photo/dog/pic_1.jpg " + "9" * 5000, "line 2: 'photo/dog/pic_1.jpg 999.* is no picture and number"),
         ("sketch/dog/pic_1.jpg 1", "is no picture and number such as photo/dog/1.jpg 1"),
     ],
 )
 def test_a_line_that_is_no_entry_is_refused(pacs: Path, line: str, message: str) -> None:
     kfold(pacs / "PACS", "photo", {"train": ["", line], "crossval": [], "test": []})
     refused(Pacs(root=pacs, side=4, lists=True), message)
+
+
+def test_a_list_that_is_no_utf_8_is_refused(pacs: Path) -> None:
+    kfold(pacs / "PACS", "photo", {"train": [], "crossval": [], "test": []})
+    (pacs / "PACS/photo_train_kfold.txt").write_text("photo/dog/pic_1.jpg 1", encoding="utf-16")
+    refused(Pacs(root=pacs, lists=True), "photo_train_kfold.txt cannot be read as UTF-8 .*get the list again")
 
 
 def test_lists_that_are_missing_are_refused(pacs: Path) -> None:
@@ -497,7 +741,7 @@ def test_the_lists_that_fedbn_published_are_followed(office: Path, below: str, p
             (["amazon/mug/pic_1.jpg"], ["cup"]),
             "mug/pic_1.jpg: a list gives it label 'cup', its folder another",
         ),
-        ((["amazon/mug/../../../x.jpg"], ["mug"]), "a list names it, but it is not there"),
+        ((["amazon/mug/../../../x.jpg"], ["mug"]), "name no picture that is there .mug/../../../x.jpg"),
     ],
 )
 def test_a_list_of_fedbn_that_is_odd_is_refused(office: Path, value: object, message: str) -> None:
@@ -544,6 +788,109 @@ def test_a_damaged_or_dangerous_pickle_is_refused(tmp_path: Path, content: bytes
     (tmp_path / "x.pkl").write_bytes(content)
     with pytest.raises(InputError, match=r"x\.pkl (is no pickle of arrays|names os\.system)"):
         _pickle.read(tmp_path / "x.pkl")
+
+
+class Kind:
+    """A dtype as an attacker writes it: built as one thing, turned into another."""
+
+    def __init__(self, code: str, state: tuple | None) -> None:
+        self.made = (np.dtype, (code, False, True), *([] if state is None else [state]))
+
+    def __reduce__(self) -> tuple:
+        return self.made
+
+
+class Bytes:
+    """An array as an attacker writes it."""
+
+    def __init__(self, kind: object, content: object, shape: tuple = (20,)) -> None:
+        self.state = (1, shape, kind, False, content)
+
+    def __reduce__(self) -> tuple:
+        rebuild = np.array(0).__reduce__()[0]
+        return (rebuild, (np.ndarray, (0,), b"b"), self.state)
+
+
+OBJECTS = (3, "|", None, ("a",), {"a": (Kind("O8", None), 0)}, 8, 1, 0)
+U8 = (3, "|", None, None, None, -1, -1, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (Bytes(Kind("V8", OBJECTS), b"A" * 160), "type 'V8'"),
+        (Bytes(Kind("u8", (*OBJECTS[:3], ("a",), {}, 8, 1, 0)), b"A" * 160), "an array of records"),
+        (Bytes(Kind("u8", (3, "<", (Kind("O8", None), (1,)), None, None, 8, 8, 0)), b"A" * 160), "type 'O8'"),
+        (Bytes(Kind("u8", (3, "<", (8, (1,)), None, None, 8, 8, 0)), b"A" * 160), "an array of records"),
+        (Bytes(Kind("u8", (4, "<", None, None, None, 8, 8, 0, {})), b"A" * 160), "an array of records"),
+        (Bytes(Kind("O8", None), b"A" * 160), "type 'O8'"),
+        (Bytes(Kind("M8", None), b"A" * 160), "type 'M8'"),
+        (Bytes(Kind("f16", None), b"A" * 320), "type 'f16'"),
+        (Bytes(Kind("u1", U8), b"A" * 19), "with 19 bytes, not 20"),
+        (Bytes(Kind("u1", U8), b"A", (-1,)), "shape"),
+        (Bytes(Kind("u1", U8), b"A", (2**40, 0, True)), "shape"),
+        (Bytes(Kind("u1", U8), [1] * 20), "not bytes of one type"),
+        (Bytes(np.dtype("U1"), b"\xff" * 80), "no character"),
+        (np.array([None, {}], object), "type 'O8'"),
+        (np.zeros(2, [("a", "u1")]), "type 'V1'"),
+        (np.zeros(2, "M8[s]"), "type 'M8'"),
+        (np.longdouble(1), "type 'f16'"),
+        (np.dtype("u1"), "a Kind, which is no list"),
+        ({1, 2}, "names __builtin__.set|a set, which is no list"),
+    ],
+)
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_arrays_of_anything_but_plain_numbers_and_text_are_refused(
+    tmp_path: Path, value: object, said: str, protocol: int
+) -> None:
+    with pytest.raises(InputError, match=said):
+        _pickle.read(layouts.dump(tmp_path / "x.pkl", [value], protocol=protocol))
+
+
+def test_bytes_of_a_pickle_are_never_taken_for_addresses(tmp_path: Path) -> None:
+    path = layouts.dump(tmp_path / "x.pkl", Bytes(Kind("V8", OBJECTS), b"A" * 160), protocol=2)
+    code = "import sys, pathlib; from privkit.data import _pickle; print(_pickle.read(pathlib.Path(sys.argv[1])))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1  # an error, not a signal
+    assert "InputError" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"cnumpy\ndtype\n}b.",  # functions are not changed
+        b"cnumpy\ndtype\n(N}X\x04\x00\x00\x00_callNsN\x86tb.",
+        b"cnumpy\nndarray\n(I3\ntR.",
+        b"cnumpy._core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR.",
+        b"cnumpy\ndtype\n)\x81.",
+        b"]r\xff\xff\xff\xff.",  # a note far beyond the file
+        b"]p4000000000\n.",
+        b"]q\x00h\x00a.",  # a list that holds itself
+        b"(" * 10**5 + b".",
+        b"\x80\x04\x8e" + (10**15).to_bytes(8, "little") + b"x",
+        b"I" + b"9" * 5000 + b"\n.",
+    ],
+)
+def test_pickles_made_to_harm_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.pkl").write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.pkl is no pickle of arrays and lists"):
+        _pickle.read(tmp_path / "x.pkl")
+
+
+@given(st.data())
+@limits(deadline=None, max_examples=40)
+def test_plain_arrays_come_back_as_numpy_pickled_them(data: st.DataObject) -> None:
+    kinds = st.sampled_from(["?", "u1", "<i8", ">i4", "<f4", ">f8", "S3", "<U2", ">U5", "f2"])
+    array = data.draw(npst.arrays(data.draw(kinds), npst.array_shapes(min_dims=0, max_dims=3, min_side=0)))
+    array = np.asfortranarray(array) if data.draw(st.booleans()) else array
+    with tempfile.TemporaryDirectory() as folder:
+        found = _pickle.read(layouts.dump(Path(folder) / "x", array, protocol=data.draw(st.integers(0, 5))))
+    assert found.dtype == array.dtype.newbyteorder("=")
+    assert found.shape == array.shape
+    np.testing.assert_array_equal(found, array)
+    assert found.flags.writeable
 
 
 def test_the_one_function_of_old_pickles_reads_bytes_and_nothing_else(tmp_path: Path) -> None:
@@ -695,7 +1042,44 @@ def cut(path: Path, keep: int) -> None:
         (lambda r: usps(r, "1 1:2"), "line 1: value 2.0 is not between -1 and 1"),
         (lambda r: usps(r, "1 1:nan"), "line 1: value nan is not between -1 and 1"),
         (lambda r: usps(r, "1 1-2"), "line 1: could not convert string to float"),
-        (lambda r: usps(r, "one 1:0"), "line 1: invalid literal"),
+        (lambda r: usps(r, "one 1:0"), "line 1: 'one' is no label from 1 to 10"),
+        (lambda r: usps(r, "1 1:0\n \n2 1:0"), "usps.bz2, line 2: '' is no label from 1 to 10"),
+        (lambda r: usps(r, "9" * 5000 + " 1:0"), r"usps.bz2, line 1: '9{20}' is no label"),
+        (lambda r: usps(r, "1 1:0" + "\n" * 2**27), "usps.bz2 has more than 134,217,728 bytes, unpacked"),
+        (lambda r: (r / "USPS/usps.bz2").write_bytes(bz2.compress(b"")), "usps.bz2 holds no records"),
+        (
+            lambda r: layouts.write(
+                r / "MNIST/raw/t10k-images-idx3-ubyte.gz", b"\0\0\x08\x03" + b"\xff" * 12 + b"a"
+            ),
+            "says 4294967295 x 4294967295 x 4294967295 values, not 1 to 1,073,741,824",
+        ),
+        (
+            lambda r: layouts.write(
+                r / "MNIST/raw/t10k-images-idx3-ubyte.gz",
+                layouts.idx_bytes(np.zeros((10, 28, 28))) + bytes(10**7),
+            ),
+            "holds more than 7,840 values, but says 10 x 28 x 28",
+        ),
+        (
+            lambda r: layouts.write(
+                r / "MNIST/raw/t10k-images-idx3-ubyte.gz", layouts.idx_bytes(np.zeros((10, 28, 0)))
+            ),
+            "says 10 x 28 x 0 values, not 1 to",
+        ),
+        (
+            lambda r: layouts.write(
+                r / "MNIST/raw/t10k-images-idx3-ubyte.gz", layouts.idx_bytes(np.zeros((10, 30, 28)))
+            ),
+            r"holds images of \(28, 28\) to train on and of \(30, 28\) to test on",
+        ),
+        (
+            lambda r: svhn(r, X=np.zeros((32, 32, 3, 2), np.uint8), y=np.array([[1.7], [1]])),
+            "train_32x32.mat holds no whole numbers under 'y'",
+        ),
+        (
+            lambda r: svhn(r, X=np.zeros((2, 2), object), y=np.array([[1], [1]])),
+            "holds no X and y of SVHN .X is cell of shape",
+        ),
         (lambda r: cut(r / "SVHN/train_32x32.mat", 900), "holds no X and y of SVHN"),
         (lambda r: (r / "SVHN/train_32x32.mat").write_bytes(b""), "holds no X and y of SVHN"),
         (lambda r: svhn(r, X=np.zeros((32, 32, 3, 2), np.uint8), y=np.array([[0], [1]])), "has label -1"),
@@ -719,8 +1103,6 @@ def test_damaged_digit_files_are_refused(digits: Path, change, message: str) -> 
 
 
 def usps(root: Path, line: str) -> None:
-    import bz2
-
     (root / "USPS/usps.bz2").write_bytes(bz2.compress(f"{line}\n".encode()))
 
 
@@ -734,10 +1116,16 @@ def svhn(root: Path, **arrays: np.ndarray) -> None:
     ("value", "message"),
     [
         ((np.zeros((2, 28, 28), np.uint8), np.array([0, 10])), "has label 10"),
-        ((np.zeros((2, 28, 28), np.uint8), np.array([0, 1, 2])), "is not a pair of images and labels"),
+        ((np.zeros((2, 28, 28), np.uint8), np.array([0, 1, 2])), "has 3 labels for 2 images"),
         ((np.zeros((2, 28, 28), np.float32), np.array([0, 1])), "holds float32"),
         ((np.zeros((2, 9, 9), np.uint8), np.array([0, 1])), "holds images of different sizes"),
         ([1, 2, 3], "is not a pair of images and labels"),
+        ((np.zeros((2, 28, 28), np.uint8), np.array([0.9, 1.0])), "holds no whole numbers"),
+        ((np.zeros((2, 28, 28), np.uint8), np.array(["3", "4"])), "holds no whole numbers"),
+        ((np.zeros((2, 28, 28), np.uint8), [1.7, 2]), "holds no whole numbers"),
+        ((np.zeros((2, 28, 28), np.uint8), [10**30, 2]), "holds no whole numbers"),
+        ((np.zeros((2, 0, 28), np.uint8), np.array([0, 1])), r"holds uint8 of shape \[2, 0, 28\]"),
+        ((np.zeros((0, 28, 28), np.uint8), np.zeros(0, int)), "holds no records"),
     ],
 )
 def test_odd_partitions_are_refused(tmp_path: Path, value: object, message: str) -> None:

@@ -1,6 +1,7 @@
 """Label skew: every record has one owner, shares follow the Dirichlet distribution, clients without records are
 refused, dropped or drawn anew; and the data sets that are shared out so."""
 
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -151,6 +152,13 @@ def test_a_dropped_client_leaves_its_number_free() -> None:
     assert numbers != list(range(len(domains)))
 
 
+def test_parts_without_records_are_refused() -> None:
+    none, some = numbered(np.zeros(0, int)), numbered(np.arange(3))
+    for train, test, part in ((none, some, "training"), (some, none, "test")):
+        with pytest.raises(InputError, match=f"there are no {part} records; add some"):
+            clients_of(train, test, clients=1, alpha=1.0, seed=0, empty=Empty.DROP)
+
+
 def test_redrawing_ends_with_everybody_served_or_after_100_draws() -> None:
     labels = np.repeat(np.arange(4), 25)
     seed = next(s for s in range(99) if len(made(labels, clients=6, alpha=0.2, empty=Empty.DROP, seed=s)) < 6)
@@ -228,6 +236,19 @@ def test_the_four_files_are_found_packed_or_not(tmp_path: Path, inside: str, pac
         (
             lambda r: layouts.write(r / "t10k-labels-idx1-ubyte.gz", layouts.idx_bytes(np.full(50, 10))),
             "has label 10",
+        ),
+        (
+            lambda r: [
+                layouts.write(r / f"t10k-{name}-ubyte.gz", layouts.idx_bytes(np.zeros((0, *size))))
+                for name, size in (("images-idx3", (28, 28)), ("labels-idx1", ()))
+            ],
+            "t10k-images-idx3-ubyte.gz says 0 x 28 x 28 values, not 1 to",
+        ),
+        (
+            lambda r: layouts.write(
+                r / "t10k-images-idx3-ubyte.gz", layouts.idx_bytes(np.zeros((50, 30, 28)))
+            ),
+            r"training images are of shape \[28, 28\] and test images of \[30, 28\]; get both parts",
         ),
         (
             lambda r: (r / "train-images-idx3-ubyte.gz").write_bytes(b"\x1f\x8b"),
@@ -346,6 +367,23 @@ def test_cifar100_has_classes_and_groups_of_them(cifar: Path) -> None:
                 }
             ),
             "holds no images of 3072 bytes",
+        ),
+        (pickle.dumps({"data": np.zeros((0, 3072), np.uint8), "labels": []}), "holds no records"),
+        (
+            pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [1.7, 2]}),
+            "holds no whole numbers under 'labels'",
+        ),
+        (
+            pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": ["3", "4"]}),
+            "holds no whole numbers under 'labels'",
+        ),
+        (
+            pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [10**400, 1]}),
+            "holds no whole numbers under 'labels'",
+        ),
+        (
+            pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": np.array([0.0, 1.0])}),
+            "holds no whole numbers under 'labels'",
         ),
     ],
 )

@@ -205,6 +205,17 @@ def test_what_is_missing_is_refused_with_the_way_out(tmp_path: Path, files: dict
         refused(Vader(root=tmp_path / "x.tar.gz"), "x.tar.gz is no archive that can be read")
 
 
+def test_an_archive_holds_no_more_than_is_published(tmp_path: Path, files: dict[str, bytes]) -> None:
+    path = tmp_path / "x.tar.gz"
+    path.write_bytes(gzip.compress(bytes(2**28 + 1), 1))
+    refused(Vader(root=path), "x.tar.gz is no archive .*more than 268,435,456 bytes")
+    once = archive({ARCHIVE: archive(files, "x")}, "x")
+    path.write_bytes(once)
+    assert len(Vader(root=path).load()) == 4
+    path.write_bytes(archive({ARCHIVE: once}, "x"))  # an archive in an archive in an archive
+    refused(Vader(root=path), "holds no tweets_GroundTruth.txt")
+
+
 def test_a_manifest_pins_the_files_and_needs_some(tmp_path: Path, files: dict[str, bytes]) -> None:
     laid_out(tmp_path, files, "folder")
     Vader(root=tmp_path).write_manifest(tmp_path / "kept")

@@ -32,11 +32,15 @@ class Domain(Labelled):
             once. ``None``: test records are drawn from the domain's own.
         things: what each record shows, where several domains show the same things; records of one thing, in whatever
             domain, are all trained on, or all tested, or all left out. ``None``: every record is a thing of its own.
+        left_out: names of records that cannot be used, and so are not here.
+        notes: sentences on what is not here, for whoever loads the domain.
     """
 
     name: str
     test: Labelled | None = None
     things: Int64[np.ndarray, " N"] | None = None
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class AbstractData(Plugin):
@@ -46,6 +50,11 @@ class AbstractData(Plugin):
     @abstractmethod
     def num_classes(self) -> int:
         """Return the number of classes, the same in every domain."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Return what the classes are called, where files of the user's decide that; nothing otherwise."""
+        return ()
 
     @abstractmethod
     def load(self) -> tuple[Domain, ...]:

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from privkit.data import _idx, _pickle
+from privkit.data import _labels, _pickle, _unpacked
 from privkit.data._base import Labelled
 from privkit.errors import InputError
 
 SIDE = 32
 VALUES = 3 * SIDE * SIDE
+LARGEST = 2**30
+"""Bytes of a file; the largest that is published has 154 million."""
 
 
 def joined(batches: Iterable[Labelled]) -> Labelled:
@@ -36,11 +38,7 @@ def pickled(path: Path, *, key: str, classes: int) -> Labelled:
     values, labels = _entry(found, "data", path), _entry(found, key, path)
     if not isinstance(values, np.ndarray) or values.dtype != np.uint8 or values.shape[1:] != (VALUES,):
         raise InputError(f"{path} holds no images of {VALUES} bytes under 'data'; get it again.")
-    try:
-        numbers = np.array(labels, np.int64).reshape(-1)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{path} holds no whole numbers under {key!r}; get it again.") from None
-    return _batch(values, numbers, classes=classes, path=path)
+    return _batch(values, _labels.whole(labels, path=path, what=key), classes=classes, path=path)
 
 
 def binary(path: Path, *, before: int, column: int, classes: int) -> Labelled:
@@ -53,12 +51,9 @@ def binary(path: Path, *, before: int, column: int, classes: int) -> Labelled:
         classes: labels are less.
 
     Raises:
-        InputError: the file is no whole number of records, or a label is no class.
+        InputError: the file is no whole number of records, larger than 1 GiB, or a label is no class.
     """
-    try:
-        content = np.fromfile(path, np.uint8)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error}); get it again.") from None
+    content = np.frombuffer(_unpacked.read(path, largest=LARGEST), np.uint8)
     if len(content) % (before + VALUES) or not len(content):
         raise InputError(
             f"{path} has {len(content):,} bytes, not a multiple of {before + VALUES}; it is damaged, get it again."
@@ -71,7 +66,7 @@ def _batch(
     values: UInt8[np.ndarray, "N values"], labels: Int64[np.ndarray, " M"], *, classes: int, path: Path
 ) -> Labelled:
     """Return a batch; lengths that differ, and labels that are no class, are refused."""
-    _idx.refuse_odd_labels(labels, count=len(values), classes=classes, path=path)
+    _labels.refuse_odd(labels, count=len(values), classes=classes, path=path)
     planes = values.reshape(-1, 3, SIDE, SIDE)
     return Labelled(np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels)
 

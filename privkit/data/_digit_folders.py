@@ -145,6 +145,6 @@ def _reader(read: Callable[..., Digits], *paths: Path) -> Callable[[], Unread]:
     def unread() -> Unread:
         images, labels = read(*paths)
         # packed or not, the same records have the same names, by which shares are chosen
-        return of_array(images.__getitem__, labels, name=paths[0].name.removesuffix(".gz"))
+        return of_array(images, labels, name=paths[0].name.removesuffix(".gz"))
 
     return unread

@@ -116,4 +116,7 @@ def _parts(domain: Path) -> tuple[Path, Path | None]:
             f"{domain} holds {', '.join(path.name for path in inside.values())}; keep either class folders in it, "
             "or exactly train and test with class folders in each."
         )
+    stray = picture_files(domain)
+    if stray:
+        raise InputError(f"{stray[0]} lies beside folders train and test; put it into one, or move it away.")
     return inside["train"], inside["test"]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field, field_validator
 
 from privkit import plug
-from privkit.data._domain_folders import DomainFolder, DomainFolders, walk
+from privkit.data._domain_folders import DomainFolders, walk
 from privkit.data._lists import Listed, divided
 from privkit.data._pictures import AbstractPictureData
 from privkit.data._published import Published
@@ -57,11 +57,11 @@ class AbstractFolderData(AbstractPictureData):
     @property
     def num_classes(self) -> int:
         """Return the number of class folders of all domains together, loaded or not."""
-        return len(self.classes)
+        return len(self.class_names)
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the names of the classes; class i is the i-th."""
+    def class_names(self) -> tuple[str, ...]:
+        """Return the names of the class folders of all domains together; class i is the i-th."""
         return self._walk().classes
 
     def files(self) -> dict[str, Path]:
@@ -77,9 +77,13 @@ class AbstractFolderData(AbstractPictureData):
         for name in self.domains:
             if name not in found.domains:
                 raise self.published.missing(f"{found.home} holds no {name}")
-            domain = self._divided(found, name) if self.lists else found.domains[name]
+            domain = found.domains[name]
             test = None if domain.test is None else of_pictures(domain.test)
-            yield UnreadDomain(name, of_pictures(domain.pictures), test)
+            yield (
+                self._divided(found, name)
+                if self.lists
+                else UnreadDomain(name, of_pictures(domain.pictures), test)
+            )
 
     def _walk(self) -> DomainFolders:
         return walk(self.root, self.known, titles=self.titles, published=self.published)
@@ -92,7 +96,7 @@ class AbstractFolderData(AbstractPictureData):
         folder = next(there, found.home)
         return [folder / name for name in names]
 
-    def _divided(self, found: DomainFolders, name: str) -> DomainFolder:
+    def _divided(self, found: DomainFolders, name: str) -> UnreadDomain:
         if found.domains[name].test is not None:
             raise InputError(f"domain {name} has folders train and test; set lists: false to use these.")
         paths = self._list_paths(found, name)
@@ -101,4 +105,4 @@ class AbstractFolderData(AbstractPictureData):
                 raise InputError(f"{path} is missing; add it, or set lists: false.")
         train, *others = [list(self.entries(path, name, found.classes)) for path in paths]
         held_out = [entry for entries in others for entry in entries]
-        return divided(found.domains[name].pictures, train, held_out, skip_bad=self.skip_bad)
+        return divided(name, found.domains[name].pictures, train, held_out)

@@ -1,7 +1,7 @@
 """The idx format of MNIST and its kin: a magic number, big-endian lengths, then bytes."""
 
-import gzip
 import hashlib
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -9,10 +9,14 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int64, UInt8
 
+from privkit.data import _labels, _unpacked
 from privkit.errors import InputError
 
 BYTES = 0x08
 """Third byte of the magic number where the values are unsigned bytes; the fourth is the number of dimensions."""
+
+LARGEST = 2**30
+"""Values of a file; the largest of the kin, EMNIST, has 547 million."""
 
 FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
@@ -38,55 +42,61 @@ def _either(path: Path) -> Path | None:
     return next((found for found in (path, packed) if found.is_file()), None)
 
 
-def unpacked(path: Path, *, sha256: str | None = None) -> bytes:
-    """Return a file's bytes, unpacked if its name ends in ``.gz``.
+def read(path: Path, *, dimensions: int, sha256: str | None = None) -> UInt8[np.ndarray, "..."]:
+    """Return the array of an idx file of unsigned bytes, unpacked if its name ends in ``.gz``.
 
     Args:
         path: the file.
+        dimensions: how many the array must have.
         sha256: what the unpacked bytes must hash to, in hexadecimal; ``None`` takes any.
 
     Raises:
-        InputError: it cannot be read or unpacked, or its bytes are others.
+        InputError: the file cannot be read or unpacked, its magic number is another, it has fewer or more bytes than
+            its lengths say, these make no array of 1 byte to 1 GiB, or its bytes are others.
     """
+    head = 4 * (1 + dimensions)
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with _unpacked.opened(path) as file:
+            start = file.read(head)
+            shape = _shape(start, dimensions, path)
+            wanted = math.prod(shape)
+            rest = _unpacked.at_most(file, wanted + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read ({error}); get it again.") from None
+    if len(rest) != wanted:
+        held = f"more than {wanted:,}" if len(rest) > wanted else f"{len(rest):,}"
+        raise InputError(
+            f"{path} holds {held} values, but says {_times(shape)}; it is damaged, get it again."
+        )
+    _refuse_other(start + rest, sha256, path)
+    return np.frombuffer(rest, np.uint8).reshape(shape)
+
+
+def _shape(start: bytes, dimensions: int, path: Path) -> tuple[int, ...]:
+    """Return the lengths that a file's first bytes give."""
+    magic = BYTES << 8 | dimensions
+    if len(start) < 4 * (1 + dimensions) or struct.unpack(">I", start[:4])[0] != magic:
+        raise InputError(
+            f"{path} begins with {start[:4].hex()}, not with {magic:08x}; it is no idx file of "
+            f"{dimensions}-dimensional bytes, get it again."
+        )
+    shape = struct.unpack(f">{dimensions}I", start[4:])
+    if not 1 <= math.prod(shape) <= LARGEST:
+        raise InputError(f"{path} says {_times(shape)} values, not 1 to {LARGEST:,}; get it again.")
+    return shape
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _refuse_other(content: bytes, sha256: str | None, path: Path) -> None:
     found = hashlib.sha256(content).hexdigest() if sha256 else None
     if found != sha256:
         raise InputError(
             f"{path} is not the published file (unpacked, its sha256 is {found}, wanted is {sha256}); get that one, "
             "or set only_published: false."
         )
-    return content
-
-
-def decoded(content: bytes, *, dimensions: int, path: Path) -> UInt8[np.ndarray, "..."]:
-    """Return the array of an idx file of unsigned bytes.
-
-    Args:
-        content: the file, unpacked.
-        dimensions: how many the array must have.
-        path: for messages.
-
-    Raises:
-        InputError: the magic number is another, or there are fewer or more bytes than the lengths say.
-    """
-    head = 4 * (1 + dimensions)
-    magic = BYTES << 8 | dimensions
-    if len(content) < head or struct.unpack(">I", content[:4])[0] != magic:
-        raise InputError(
-            f"{path} begins with {content[:4].hex()}, not with {magic:08x}; it is no idx file of "
-            f"{dimensions}-dimensional bytes, get it again."
-        )
-    shape = struct.unpack(f">{dimensions}I", content[4:head])
-    wanted = int(np.prod(shape, dtype=np.int64))
-    if len(content) - head != wanted:
-        raise InputError(
-            f"{path} holds {len(content) - head:,} values, but says {' x '.join(map(str, shape))}; it is damaged, "
-            "get it again."
-        )
-    return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
 
 
 def pair(
@@ -104,18 +114,7 @@ def pair(
         InputError: a file is damaged or another, the two have different lengths, or a label is no class.
     """
     one, other = sha256 or (None, None)
-    pixels = decoded(unpacked(images, sha256=one), dimensions=3, path=images)
-    numbers = decoded(unpacked(labels, sha256=other), dimensions=1, path=labels).astype(np.int64)
-    refuse_odd_labels(numbers, count=len(pixels), classes=classes, path=labels)
+    pixels = read(images, dimensions=3, sha256=one)
+    numbers = read(labels, dimensions=1, sha256=other).astype(np.int64)
+    _labels.refuse_odd(numbers, count=len(pixels), classes=classes, path=labels)
     return pixels, numbers
-
-
-def refuse_odd_labels(labels: Int64[np.ndarray, " N"], *, count: int, classes: int, path: Path) -> None:
-    """Refuse labels that are not one per image, or not from 0 to ``classes`` - 1."""
-    if len(labels) != count:
-        raise InputError(f"{path} has {len(labels):,} labels for {count:,} images; get both again.")
-    odd = np.flatnonzero((labels < 0) | (labels >= classes))
-    if len(odd):
-        raise InputError(
-            f"{path} has label {labels[odd[0]]} (record {odd[0]}); wanted are 0 to {classes - 1}, get it again."
-        )

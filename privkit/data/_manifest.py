@@ -9,7 +9,7 @@ from privkit import atomic
 from privkit.errors import InputError
 
 NAMED = 3
-_LINE = re.compile(r"([0-9a-f]{64})  (\d+)  (.+)")
+_LINE = re.compile(r"([0-9a-f]{64})  ([0-9]{1,18})  (.+)")
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,11 @@ def of(files: dict[str, Path]) -> Manifest:
     """Return the manifest of files as they are now; each is read once, in pieces.
 
     Raises:
-        InputError: a file cannot be read.
+        InputError: a file cannot be read, or its name cannot be a line of text.
     """
+    for name in files:
+        if "\n" in name or "\r" in name or _unwritable(name):
+            raise InputError(f"file name {name!r} cannot be a line of a manifest; rename the file.")
     return Manifest({name: _entry(path) for name, path in files.items()})
 
 
@@ -80,21 +83,35 @@ def read(path: Path) -> Manifest:
         InputError: the file is not there, or is no manifest.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_bytes().decode().removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"manifest={str(path)!r} cannot be read ({error}); write it with write_manifest(path) of the data set."
         ) from None
     files = {}
     for number, line in enumerate(lines, start=1):
-        found = _LINE.fullmatch(line)
+        found = _LINE.fullmatch(line.removesuffix("\r"))
         if found is None:
-            raise InputError(f"{path}, line {number}: {line!r} is not sha256, size and path; write it anew.")
+            raise InputError(
+                f"{path}, line {number}: {line[:200]!r} is not sha256, size and path; write it anew."
+            )
+        if found[3] in files:
+            raise InputError(f"{path}, line {number}: {found[3]!r} is listed twice; write it anew.")
         files[found[3]] = Entry(found[1], int(found[2]))
     return Manifest(files)
 
 
+def _unwritable(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def _entry(path: Path) -> Entry:
+    if path.exists() and not path.is_file():  # reading a pipe would never end
+        raise InputError(f"{path} is no ordinary file; move it away.")
     try:
         with path.open("rb") as file:
             return Entry(hashlib.file_digest(file, "sha256").hexdigest(), file.tell())

@@ -8,9 +8,10 @@ from jaxtyping import Int64
 from pydantic import Field
 
 from privkit.data import _share, _unread
-from privkit.data._base import Domain, Labelled
+from privkit.data._base import Domain
+from privkit.data._left_out import Unusable
 from privkit.data._stored import AbstractStoredData
-from privkit.data._unread import Unread, UnreadDomain
+from privkit.data._unread import UnreadDomain
 from privkit.errors import InputError
 
 
@@ -25,7 +26,7 @@ class AbstractPictureData(AbstractStoredData):
     )
     skip_bad: bool = Field(
         default=False,
-        description="leave out pictures that cannot be used, with a warning that counts them; false: refuse them",
+        description="leave out pictures that cannot be used, and say how many; false: refuse them",
     )
     keep: float | None = Field(
         default=None,
@@ -58,16 +59,31 @@ class AbstractPictureData(AbstractStoredData):
         return tuple(self._read(domain) for domain in self.unread())
 
     def _read(self, domain: UnreadDomain) -> Domain:
+        known = len(domain.wrong) + len(domain.records.names) + (len(domain.test.names) if domain.test else 0)
+        self._refuse(Unusable(domain.name, known, domain.wrong, domain.absent))  # before anything is decoded
         chosen, held_out = self._rows(domain)
-        source = domain.test or domain.records
-        test = None if held_out is None else self._images(source, held_out)
-        kept = self._images(domain.records, chosen)
+        test, wrong = None, dict(domain.wrong)
+        if held_out is not None:
+            test, unread = _unread.read(domain.test or domain.records, held_out, side=self.side)
+            wrong |= unread
+        kept, unread = _unread.read(domain.records, chosen, side=self.side)
+        wrong |= unread
+        wanted = len(domain.wrong) + len(chosen) + (0 if held_out is None else len(held_out))
+        unusable = Unusable(domain.name, wanted, wrong, domain.absent)
+        self._refuse(unusable)
         if not len(kept.labels) or (test is not None and not len(test.labels)):
             part = "test" if len(kept.labels) else "training"
+            unused = f" ({len(wrong):,} cannot be used)" if wrong else ""
             raise InputError(
-                f"domain {domain.name} has no {part} pictures; add some, or leave it out of domains."
+                f"domain {domain.name} has no {part} pictures{unused}; add some, or leave it out of domains."
             )
-        return Domain(kept.records, kept.labels, domain.name, test)
+        return Domain(
+            kept.records, kept.labels, domain.name, test, left_out=tuple(wrong), notes=unusable.notes
+        )
+
+    def _refuse(self, unusable: Unusable) -> None:
+        if not self.skip_bad:
+            unusable.refuse()
 
     def _rows(self, domain: UnreadDomain) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, " T"] | None]:
         """Return the rows to load, and those to test on; the latter of the domain's test part, if it has one."""
@@ -82,6 +98,3 @@ class AbstractPictureData(AbstractStoredData):
             named = tuple(names[row] for row in rows)
             rows = rows[_share.of_each_class(labels[rows], named, share=self.keep, purpose="keep")]
         return rows, held_out
-
-    def _images(self, unread: Unread, rows: Int64[np.ndarray, " N"]) -> Labelled:
-        return _unread.read(unread, rows, side=self.side, skip_bad=self.skip_bad)

@@ -99,8 +99,17 @@ def clients_of(
         empty: what becomes of clients without records.
 
     Raises:
-        InputError: a client has none, and they are not dropped or drawn anew; or 100 draws were not enough.
+        InputError: a client has none, and they are not dropped or drawn anew; or 100 draws were not enough; or either
+            part has no records, or their images are of two sizes.
     """
+    for part, found in (("training", train), ("test", test)):
+        if not len(found.labels):
+            raise InputError(f"there are no {part} records; add some, or take another data set.")
+    if train.records.shape[1:] != test.records.shape[1:]:
+        raise InputError(
+            f"training images are of shape {list(train.records.shape[1:])} and test images of "
+            f"{list(test.records.shape[1:])}; get both parts of one data set."
+        )
     rows = _rows(train.labels, clients=clients, alpha=alpha, seed=seed, empty=empty)
     return tuple(
         Domain(train.records[own], train.labels[own], _name(client, clients), test)

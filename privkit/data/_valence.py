@@ -1,5 +1,6 @@
 """Sentences with the mean rating of at least twenty people, as the authors of VADER published them."""
 
+import gzip
 import io
 import math
 import tarfile
@@ -9,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from privkit.data._unpacked import at_most
 from privkit.errors import InputError
 
 FILES = {
@@ -22,7 +24,9 @@ FILES = {
 ARCHIVE = "hutto_ICWSM_2014.tar.gz"
 FOLDERS = ("", "hutto_ICWSM_2014", "additional_resources")
 LARGEST = 2**26
-"""Bytes; no published file is a tenth as large."""
+"""Bytes of a file; none that is published is a tenth as large."""
+LARGEST_ARCHIVE = 2**28
+"""Bytes of an archive, unpacked."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def contents(files: dict[str, Path]) -> dict[str, bytes]:
     (path,) = files.values()
     try:
         found = _in_archive(_bytes(path))
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"{path} is no archive that can be read ({error}); get it again.") from None
     missing = next((name for name in FILES.values() if name not in found), None)
     if missing is not None:
@@ -71,17 +75,28 @@ def _bytes(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read ({error}); get it again.") from None
 
 
-def _in_archive(content: bytes) -> dict[str, bytes]:
+def _in_archive(content: bytes, *, inner: bool = False) -> dict[str, bytes]:
     """Return the wanted members of an archive, or of the one archive in it, by their file names."""
     found: dict[str, bytes] = {}
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+    with tarfile.open(fileobj=io.BytesIO(_unpacked(content)), mode="r:") as archive:
         for member in archive:
             name = PurePosixPath(member.name).name
-            wanted = name == ARCHIVE or name in FILES.values()
+            wanted = (name == ARCHIVE and not inner) or name in FILES.values()
             handle = archive.extractfile(member) if wanted and member.size <= LARGEST else None
             if handle is not None:
-                found |= _in_archive(handle.read()) if name == ARCHIVE else {name: handle.read()}
+                found |= _in_archive(handle.read(), inner=True) if name == ARCHIVE else {name: handle.read()}
     return found
+
+
+def _unpacked(archive: bytes) -> bytes:
+    """Return an archive's bytes, unpacked if it is packed by gzip."""
+    if not archive.startswith(b"\x1f\x8b"):
+        return archive
+    with gzip.GzipFile(fileobj=io.BytesIO(archive)) as file:
+        content = at_most(file, LARGEST_ARCHIVE + 1)
+    if len(content) > LARGEST_ARCHIVE:
+        raise ValueError(f"it has more than {LARGEST_ARCHIVE:,} bytes, unpacked")
+    return content
 
 
 def rated(content: bytes, *, where: str) -> list[Rated]:

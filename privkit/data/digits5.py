@@ -15,6 +15,7 @@ from privkit.data._digit_folders import Places, Stored
 from privkit.data._pictures import AbstractPictureData
 from privkit.data._published import Published
 from privkit.data._unread import UnreadDomain
+from privkit.errors import InputError
 
 DomainName = Literal["mnist", "usps", "svhn", "syn"]
 
@@ -83,7 +84,13 @@ class Digits5(AbstractPictureData):
         """Yield the wanted domains, in order; of each only the bytes as stored are in memory, of one at a time."""
         for name in self.domains:
             stored = self._located(name)
-            yield UnreadDomain(name, stored.train(), stored.test())
+            train, test = stored.train(), stored.test()
+            if train.shape != test.shape:
+                raise InputError(
+                    f"{stored.folder} holds images of {train.shape} to train on and of {test.shape} to test on; "
+                    "get its files again."
+                )
+            yield UnreadDomain(name, train, test)
 
     def _located(self, name: DomainName) -> Stored:
         stored = folders.located(PUBLISHED.folder(self.root), name, PLACES[name])

@@ -6,6 +6,7 @@ The papers draw a fifth of each domain for testing and keep 30 % of the rest: ``
 resize is bilinear, ours bicubic; see :func:`privkit.data._unread.read`.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -18,6 +19,7 @@ from privkit.data._lists import Listed
 from privkit.data._published import Published
 from privkit.errors import InputError
 
+_NUMBER = re.compile(r"[0-9]{1,9}")
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
 
 
@@ -51,13 +53,20 @@ class Pacs(AbstractFolderData):
 
     def entries(self, path: Path, domain: str, classes: tuple[str, ...]) -> Iterator[Listed]:
         """Yield the lines of a list, such as ``photo/dog/056_0001.jpg 1``: a picture and its class, from 1."""
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(_text(path).splitlines(), start=1):
             if not line.strip():
                 continue
             name, _, label = line.strip().rpartition(" ")
             folder, _, below = name.partition("/")
-            if spelling(folder) != spelling(domain) or not below or not label.isdecimal():
+            if spelling(folder) != spelling(domain) or not below or not _NUMBER.fullmatch(label):
                 raise InputError(
-                    f"{path}, line {number}: {line!r} is no picture and number such as {domain}/dog/1.jpg 1."
+                    f"{path}, line {number}: {line[:200]!r} is no picture and number such as {domain}/dog/1.jpg 1."
                 )
             yield Listed(below, int(label) - 1, said=f"{label} of 1 to {len(classes)}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as UTF-8 ({error}); get the list again.") from None

@@ -46,7 +46,9 @@ class Encoded:
         test: records kept for testing; the domain's own entry where it keeps none.
         things: what each record shows, where domains share things.
         num_classes: of the data set.
-        hashes: of records, labels, features and encoders, by name.
+        hashes: of records, labels, features, encoders and names of classes, by name; and how many records a domain
+            had to leave out.
+        notes: sentences on records that the data set left out, for the reader.
     """
 
     names: tuple[str, ...]
@@ -55,6 +57,7 @@ class Encoded:
     things: tuple[np.ndarray | None, ...]
     num_classes: int
     hashes: dict[str, str]
+    notes: tuple[str, ...] = ()
 
     @property
     def x(self) -> tuple[np.ndarray, ...]:
@@ -97,6 +100,7 @@ def encode(config: RunConfig) -> Encoded:
         things=tuple(domain.things for domain in domains),
         num_classes=config.data.num_classes,
         hashes=_hashes(config, domains, own, test),
+        notes=tuple(note for domain in domains for note in domain.notes),
     )
 
 
@@ -139,6 +143,9 @@ def _hashes(
     found |= {f"labels.{d.name}": sha256_of(d.labels) for d in domains}
     found |= {f"features.{d.name}": sha256_of(i.x) for d, i in zip(domains, own, strict=True)}
     found |= {f"things.{d.name}": sha256_of(d.things) for d in domains if d.things is not None}
+    found |= {f"left_out.{d.name}": str(len(d.left_out)) for d in domains if d.left_out}
+    if config.data.class_names:
+        found["classes"] = sha256_of(np.array(config.data.class_names, np.str_))
     shared: dict[int, str] = {}
     for domain, inputs, mine in zip(domains, test, own, strict=True):
         if inputs is not mine:
