@@ -86,9 +86,9 @@ def train(
     for plan in todo:
         studies.refuse_impossible(plan, encoded[source(plan.config)])
         refuse_unaffordable(plan, encoded[source(plan.config)])
-    for sentence in dict.fromkeys(
-        s for plan in todo for s in studies.dropped(plan, encoded[source(plan.config)])
-    ):
+    loaded = (note for data in encoded.values() for note in data.notes)
+    split = (s for plan in todo for s in studies.dropped(plan, encoded[source(plan.config)]))
+    for sentence in dict.fromkeys((*loaded, *split)):
         notice(sentence)
     diverged: list[str] = []
     for batch in studies.batches(root, todo):
