@@ -1,6 +1,7 @@
 """What every method keeps to, whatever files there are: pure functions, clients as alone, the same bytes again."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from accountant.contract import DependsOn
 from privkit import cite, plug, tensors
@@ -16,6 +19,7 @@ from privkit.audit.run import audit
 from privkit.batch import Batch
 from privkit.config import Study, load
 from privkit.errors import InputError
+from privkit.methods._averages import class_averages
 from privkit.methods._base import AbstractMethod, AbstractPrototypeMethod, LocalTraining, Sends, State
 from privkit.methods._down import Down
 from privkit.personal import PersonalModel
@@ -154,6 +158,87 @@ def test_a_server_takes_sums_capped_prototypes_and_several_of_a_class(method):
         assert all(np.isfinite(array).all() for array in state.values())
         down = federation.answers(one, [state, state])
         assert federation.loss_of(one, federation.params(), federation.batch(), down).isfinite().all()
+
+
+@st.composite
+def sums(draw) -> dict[int, ByClass]:
+    """Draw messages of sums and noisy counts, some of which are below 1."""
+    rng, held = np.random.default_rng(draw(st.integers(0, 99))), st.lists(st.integers(0, C - 1), unique=True)
+    labels = [np.array(draw(held.filter(len))) for _ in range(draw(st.integers(1, 3)))]
+    return {
+        m: SumsAndCounts(
+            vectors=(10 * rng.standard_normal((len(y), D))).astype(np.float32),
+            labels=y,
+            totals=rng.normal(3.0, 4.0, len(y)),
+        )
+        for m, y in enumerate(labels)
+    }
+
+
+def lengths(uploads: Mapping[int, ByClass]) -> np.ndarray:
+    return np.concatenate([np.linalg.norm(sent.prototypes().vectors, axis=1) for sent in uploads.values()])
+
+
+@every_prototype_method
+def test_a_cap_that_nothing_exceeds_changes_no_bit_of_sums_that_weigh_an_average(method):
+    rng = np.random.default_rng(0)
+    uploads: dict[int, ByClass] = {
+        m: SumsAndCounts(
+            vectors=rng.standard_normal((C, D)).astype(np.float32),
+            labels=np.arange(C),
+            totals=rng.uniform(0.1, 9.0, C),
+        )
+        for m in range(3)
+    }
+    capped = built(method.name, cap=1.001 * lengths(uploads).max())
+    assert same(
+        capped.merge(started(capped), capped.arrived(uploads)), method.merge(started(method), uploads)
+    )
+
+
+@given(sums(), st.floats(0.01, 30.0))
+def test_a_cap_shortens_prototypes_of_sums_and_keeps_their_totals(uploads, cap):
+    capped = built("fedproto", cap=cap).arrived(uploads)
+    for client, sent in uploads.items():
+        short = capped[client]
+        assert isinstance(short, SumsAndCounts)
+        assert isinstance(sent, SumsAndCounts)
+        assert np.array_equal(short.totals, sent.totals)
+        before, after = sent.prototypes().vectors, short.prototypes().vectors
+        length_P1 = np.linalg.norm(before, axis=1, keepdims=True)
+        np.testing.assert_allclose(after, before * np.minimum(1, cap / length_P1), rtol=1e-5, atol=1e-6)
+    assert (lengths(capped) <= cap * (1 + 1e-6)).all()
+
+
+@pytest.mark.parametrize("name", ["fedproto", "fedpcl", "fedtgp"])
+def test_a_client_counts_once_however_many_clusters_a_class_of_it_has(name):
+    """Tan et al. (2022), Eq. 6, unweighted: over the clients that hold a class."""
+    three = Prototypes(
+        vectors=np.zeros((3, 2), np.float32), labels=np.zeros(3, np.int64), counts=np.full(3, 9)
+    )
+    one = Prototypes(
+        vectors=np.ones((1, 2), np.float32), labels=np.zeros(1, np.int64), counts=np.ones(1, np.int64)
+    )
+    method = built(name, prototypes="kmeans")
+    state = method.merge(method.start(dim=2, num_classes=2, seed=0), {0: three, 1: one})
+    assert state["holders"].tolist() == [2, 0]
+    found = class_averages({0: three, 1: one}, num_classes=2, dim=2)
+    assert found.vectors.tolist() == [[0.5, 0.5], [0.0, 0.0]]
+    if name != "fedtgp":  # whose prototypes are trained
+        assert state["prototypes"].tolist() == [[0.5, 0.5], [0.0, 0.0]]
+
+
+@given(st.integers(0, 99), st.lists(st.integers(1, 49), min_size=2, max_size=4))
+def test_clusters_weigh_nothing_and_class_means_are_added_up_as_they_are(seed, sizes):
+    rng = np.random.default_rng(seed)
+    many = {m: rng.standard_normal((n, D)).astype(np.float32) for m, n in enumerate(sizes)}
+    uploads = {m: Prototypes(vectors=v, labels=np.full(len(v), 1)) for m, v in many.items()}
+    found = class_averages(uploads, num_classes=C, dim=D)
+    wanted = np.mean([v.astype(np.float64).mean(0) for v in many.values()], axis=0)
+    np.testing.assert_allclose(found.vectors[1], wanted, rtol=1e-12, atol=1e-14)
+    first = {m: sent.only(np.arange(len(sent.labels)) < 1) for m, sent in uploads.items()}
+    added = sum((v[0].astype(np.float64) for v in many.values()), start=np.zeros(D))
+    assert np.array_equal(class_averages(first, num_classes=C, dim=D).vectors[1], added / len(sizes))
 
 
 @every_prototype_method

@@ -15,7 +15,7 @@ class Averages(NamedTuple):
 
     Attributes:
         vectors: shape [C, d]; zeros for a class that nobody sent.
-        holders: messages that were about each class, shape [C].
+        holders: clients that sent something about each class, shape [C].
     """
 
     vectors: Float64[np.ndarray, "C d"]
@@ -25,17 +25,32 @@ class Averages(NamedTuple):
 def class_averages(uploads: Mapping[int, ByClass], *, num_classes: int, dim: int) -> Averages:
     """Return each class averaged over the clients that hold it, unweighted.
 
-    Exact record counts would be a second release; noisy ones that were paid for weigh the average.
+    A client's clusters of a class are first averaged, unweighted too: exact record counts would be a second release.
+    Noisy ones that were paid for weigh the average.
     """
     total, shares = np.zeros((num_classes, dim)), np.zeros(num_classes)
     holders = np.zeros(num_classes, dtype=np.int64)
     for sent in uploads.values():
-        numerators, denominators = sent.shares()
-        np.add.at(total, sent.labels, numerators)
-        np.add.at(shares, sent.labels, denominators)
-        np.add.at(holders, sent.labels, 1)
+        numerators_Cd, denominators_C = _by_class(sent, num_classes=num_classes)
+        total += numerators_Cd
+        shares += denominators_C
+        holders[np.unique(sent.labels)] += 1
     # noisy totals may add up to nothing or less; a prototype counts at least one record of each client
     return Averages(total / np.maximum(shares, np.maximum(holders, 1))[:, None], holders)
+
+
+def _by_class(
+    sent: ByClass, *, num_classes: int
+) -> tuple[Float64[np.ndarray, "C d"], Float64[np.ndarray, " C"]]:
+    """Return one client's share of each class: a numerator and a denominator, 0 where it sent nothing."""
+    numerators, denominators = sent.shares()
+    total, shares = np.zeros((num_classes, numerators.shape[1])), np.zeros(num_classes)
+    np.add.at(total, sent.labels, numerators)
+    np.add.at(shares, sent.labels, denominators)
+    if not isinstance(sent, Prototypes):
+        return total, shares
+    rows_C = np.maximum(shares, 1.0)  # clusters of a class are one prototype of their client
+    return total / rows_C[:, None], shares / rows_C
 
 
 def averages_by_size(uploads: Mapping[int, ByClass], *, num_classes: int, dim: int) -> Averages:

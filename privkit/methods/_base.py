@@ -7,6 +7,7 @@ state and downlink may differ, and the downlink may differ by client.
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +24,7 @@ from privkit.personal import PersonalModel
 from privkit.plug import Plugin, Settings
 from privkit.prototypes._base import AbstractPrototypes
 from privkit.prototypes.mean import Mean
-from privkit.release import ByClass, Prototypes
+from privkit.release import ByClass
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -174,16 +175,23 @@ class AbstractPrototypeMethod(AbstractMethod):
     def arrived(self, uploads: Mapping[int, ByClass]) -> Mapping[int, ByClass]:
         if self.cap is None:
             return uploads
-        return {client: _capped(sent.prototypes(), self.cap) for client, sent in uploads.items()}
+        return {client: _capped(sent, self.cap) for client, sent in uploads.items()}
 
     @abstractmethod
     def merge(self, server: State, uploads: Mapping[int, ByClass]) -> State:
         """Return the server's state after one round's prototypes, keyed by client."""
 
 
-def _capped(sent: Prototypes, norm: float) -> Prototypes:
-    short = clip_to_ball(sent.vectors, norm=norm).astype(sent.vectors.dtype)
-    return Prototypes(vectors=short, labels=sent.labels, counts=sent.counts)
+def _capped(sent: ByClass, norm: float) -> ByClass:
+    """Return a message that makes prototypes of at most some norm; sums stay sums, so their totals weigh them still."""
+    numerators, denominators = sent.shares()
+    records_P1 = np.maximum(denominators, 1.0)[:, None]
+    vectors_Pd = numerators / records_P1
+    short_Pd = clip_to_ball(vectors_Pd, norm=norm)
+    # what is short enough stays as it is, bit for bit
+    same_P1 = (short_Pd == vectors_Pd).all(1, keepdims=True)
+    capped_Pd = np.where(same_P1, numerators, short_Pd * records_P1)
+    return replace(sent, vectors=capped_Pd.astype(sent.vectors.dtype))
 
 
 def cross_entropy(logits_GBC: "Tensor", batch: Batch) -> "Tensor":

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from privkit.methods._infonce import unit
+
 _AT_ONCE = 2**20  # cosines that are held at a time
-_SHORTEST = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,12 +47,6 @@ def contrast(u_GBd: Tensor, y_GB: Tensor, peers: Peers, *, temperature: float) -
         temperature: tau.
     """
     return _Contrast.apply(unit(u_GBd), y_GB, peers, temperature)  # pyright: ignore[reportReturnType]
-
-
-def unit(vectors: Tensor) -> Tensor:
-    """Return vectors scaled to length 1; one without a direction stays as it is, so that its gradient stays small."""
-    length = vectors.norm(dim=-1, keepdim=True)
-    return vectors / length.where(length > _SHORTEST, 1.0)
 
 
 class _Contrast(torch.autograd.Function):

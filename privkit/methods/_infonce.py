@@ -15,12 +15,12 @@ _SHORTEST = 1e-12
 
 def cosines(u_GBd: "Tensor", prototypes_GKd: "Tensor") -> "Tensor":
     """Return the cosine of each record with each prototype, shape [G, B, K]; with a zero vector it is 0."""
-    return _unit(u_GBd) @ _unit(prototypes_GKd).transpose(1, 2)
+    return unit(u_GBd) @ unit(prototypes_GKd).transpose(1, 2)
 
 
-def _unit(vectors: "Tensor") -> "Tensor":
+def unit(vectors: "Tensor") -> "Tensor":
+    """Return vectors scaled to length 1; one without a direction stays as it is, so that its gradient stays small."""
     length = vectors.norm(dim=-1, keepdim=True)
-    # a vector without direction stays as short as it is, so that its gradient stays small
     return vectors / length.where(length > _SHORTEST, 1.0)
 
 

@@ -56,7 +56,7 @@ class FedAvgHead(AbstractMethod):
         return {}
 
     def merge(self, server: State, uploads: Mapping[int, Update]) -> State:
-        _refuse_different(uploads)
+        _refuse_different({client: sent.named for client, sent in uploads.items()})
         sent = [uploads[client].named for client in sorted(uploads)]
         return {
             name: np.stack([one[name] for one in sent]).mean(0, dtype=np.float64).astype(np.float32)
@@ -89,13 +89,17 @@ class FedAvgHead(AbstractMethod):
         return network.logits(params, network.embed(params, x))
 
 
-def _refuse_different(uploads: Mapping[int, Update]) -> None:
-    """Raise if two clients' parameters have no mean."""
-    first = min(uploads)
-    shapes = {client: {n: a.shape for n, a in sent.named.items()} for client, sent in uploads.items()}
-    odd = next((client for client in sorted(uploads) if shapes[client] != shapes[first]), None)
-    if odd is not None:
-        raise InputError(
-            f"client {odd} sent parameters of other names or shapes than client {first}, and there is no mean of "
-            "them; give all clients one model, or set method.adapters to false."
-        )
+def _refuse_different(named: Mapping[int, Mapping[str, np.ndarray]]) -> None:
+    """Raise if two clients' parameters have no mean; heads come first, since leaving out adapters is no help then."""
+    for part, way_out in (
+        (_HEAD, "give all clients heads of one shape (model.hidden), or use a method that sends prototypes"),
+        (_ADAPTER, "give all clients adapters of one shape, or set method.adapters to false"),
+    ):
+        shapes = {m: {n: a.shape for n, a in sent.items() if n.startswith(part)} for m, sent in named.items()}
+        first, *others = sorted(shapes)
+        odd = next((m for m in others if shapes[m] != shapes[first]), None)
+        if odd is not None:
+            raise InputError(
+                f"client {odd} sent {part}* of other names or shapes than client {first}, and there is no mean of "
+                f"them; {way_out}."
+            )

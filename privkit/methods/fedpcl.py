@@ -10,6 +10,7 @@ from privkit.batch import Batch
 from privkit.methods._averages import class_averages
 from privkit.methods._base import AbstractPrototypeMethod, State
 from privkit.methods._down import Down
+from privkit.methods._infonce import unit
 from privkit.network import Network
 from privkit.release import ByClass
 
@@ -107,8 +108,6 @@ class FedPcl(AbstractPrototypeMethod):
         down: Down,
         own: "dict[str, Tensor]",
     ) -> "Tensor":
-        from privkit.methods._contrast import unit
-
         u_GNd, means_GCd = unit(network.embed(params, x)), unit(own["means"])
         cosine_GNC = u_GNd @ means_GCd.to(u_GNd.dtype).mT
         return cosine_GNC.masked_fill(~own["held"].unsqueeze(1), float("-inf"))
