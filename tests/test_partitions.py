@@ -363,6 +363,21 @@ def test_the_meter_leaves_canaries_out():
     assert mechanism.privatize(planted, source(), known).hidden.overlap == np.ones(1)
 
 
+@pytest.mark.parametrize("partition", plug.names("privkit.partitions"))
+def test_a_run_with_canaries_chooses_as_one_without(partition):
+    """At an epsilon at which scores decide: canaries far out separate other coordinates than the records do."""
+    canaries = np.zeros((4, DIM))
+    canaries[:, 50:] = 40.0 * np.array([1, -1, -1, 1])[:, None]
+    planted = held().with_records(canaries, np.array([CLASSES, CLASSES, CLASSES + 1, CLASSES + 1]))
+    mechanism = Vpp(epsilon=1e5, rho=0.1, partition=partition).mechanism(rounds=1)
+    known = Known(classes=CLASSES, public=held(9))
+    with_them, without = (mechanism.privatize(some, source(), known) for some in (planted, held()))
+    assert np.array_equal(with_them.hidden.groups, without.hidden.groups)
+    assert with_them.event == without.event
+    assert mechanism.event(planted, known) == with_them.event
+    assert len(with_them.payload.labels) == CLASSES + 2
+
+
 def test_what_the_leftover_is():
     budget = Gumbel(split=0.1).budget(epsilon=1.0, delta=1e-5, rounds=10)
     left = mu_from_epsilon(epsilon=1.0, delta=1e-5) ** 2 - mu_from_epsilon(epsilon=0.9, delta=1e-5) ** 2

@@ -202,12 +202,25 @@ def test_scores_are_the_f_statistic():
     assert (bent < wanted).all()
 
 
-def test_scores_of_single_records_are_zero_and_of_one_class_are_refused():
+def test_scores_of_single_records_and_of_one_class_are_zero():
     alone = Embeddings(vectors=np.eye(4), labels=np.arange(4, dtype=np.int64), encoder=DependsOn.PUBLIC)
     assert not discriminability(alone, stabiliser=1e-6).any()
     same = Embeddings(vectors=np.eye(4), labels=np.full(4, 3, np.int64), encoder=DependsOn.PUBLIC)
-    with pytest.raises(InputError, match=r"records of class 3 only, .* use partition random or defense igpp"):
-        discriminability(same, stabiliser=1e-6)
+    assert not discriminability(same, stabiliser=0.0, stabiliser_of_median=1e-3).any()
+
+
+@pytest.mark.parametrize("defense", [Vpp(epsilon=1e6), Vpdr(epsilon=1e6)])
+def test_a_client_of_one_class_chooses_by_noise_alone_at_the_same_cost(defense):
+    """Whatever epsilon is: with two classes, such a budget finds the coordinates that separate them."""
+    mechanism, one_class = defense.mechanism(rounds=1), held(labels=np.full(30, 3, np.int64))
+    chosen = [mechanism.privatize(one_class, noise(seed)).hidden.groups == 0 for seed in range(40)]
+    assert {int(some.sum()) for some in chosen} == {103}
+    drawn_d = np.mean(chosen, axis=0)
+    assert drawn_d.max() < 0.65  # seven standard deviations above 103 / 512
+    other = one_class.with_vectors(held(1, labels=one_class.labels).vectors)
+    assert np.array_equal(mechanism.privatize(other, noise(0)).hidden.groups == 0, chosen[0])
+    assert mechanism.event(one_class) == mechanism.event(other)
+    assert isinstance(mechanism.event(one_class), Composed)
 
 
 def overlaps(mechanism: Mechanism, embeddings: Embeddings, size: int, draws: int) -> np.ndarray:
@@ -291,14 +304,11 @@ def test_too_few_coordinates_for_two_groups_are_refused(dim, rho, message):
         Vpp(epsilon=1.0, rho=rho).mechanism(rounds=1).privatize(embeddings, NoNoise())
 
 
-def test_single_records_and_single_classes_are_refused():
+def test_single_records_are_refused():
     labels = np.array([0, 0, 1], dtype=np.int64)
     embeddings = Embeddings(vectors=np.ones((3, 10)), labels=labels, encoder=DependsOn.PUBLIC)
     with pytest.raises(InputError, match="class 1 of a client has 1 record, and smallest_class is 2"):
         Vpp(epsilon=1.0).mechanism(rounds=1).privatize(embeddings, NoNoise())
-    one_class = Embeddings(vectors=np.ones((3, 10)), labels=np.zeros(3, np.int64), encoder=DependsOn.PUBLIC)
-    with pytest.raises(InputError, match="records of class 0 only"):
-        Vpp(epsilon=1.0).mechanism(rounds=1).privatize(one_class, NoNoise())
 
 
 def test_vpdr_releases_as_vpp_does():

@@ -37,6 +37,7 @@ class Vpp(AbstractReleaseDefense):
     """Variance-adaptive prototype perturbation (VPDR, Section 4.2).
 
     The paper leaves its noise constant open and splits epsilon linearly; ``calibration`` says what is done.
+    A client of one class has nothing to tell apart: all its scores are 0, and a private selection is a coin.
     """
 
     citation: ClassVar[str] = "vpdr"
@@ -145,9 +146,11 @@ class GroupwiseMeans(Mechanism):
         return Composed(events=(replace(choice, contract=contract), release))
 
     def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
-        groups = self._groups(embeddings)
+        groups, real_N = self._groups(embeddings), known.real(embeddings.labels)
+        # canaries are clipped and averaged with the rest; the choice is for real records, and stays theirs
+        own = embeddings if real_N.all() else embeddings.where(real_N)
         informative_d = self.partition.choose(
-            embeddings,
+            own,
             size=groups.sizes[0],
             cost=self._cost(groups, known),
             public=known.public,
@@ -161,11 +164,8 @@ class GroupwiseMeans(Mechanism):
         std_d = np.multiply(release.noise_multipliers, release.clip_norms)[group_d] * 2.0
         noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
-        real = known.real(embeddings.labels)
-        found = overlap(embeddings if real.all() else embeddings.where(real), informative_d)
-        return Privatized(
-            payload, self.event(embeddings, known), Hidden(means.vectors, group_d, overlap=found)
-        )
+        hidden = Hidden(means.vectors, group_d, overlap=overlap(own, informative_d))
+        return Privatized(payload, self.event(embeddings, known), hidden)
 
     def remember(self, known: Known, sent: Privatized) -> Memory:
         real = sent.payload.only(known.real(sent.payload.labels)).prototypes()

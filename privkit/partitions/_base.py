@@ -62,7 +62,7 @@ class AbstractPartition(Plugin):
         """Return which coordinates are in the informative group, ``size`` of them.
 
         Args:
-            embeddings: of one client, not clipped.
+            embeddings: of one client, not clipped, without its canaries.
             size: of the informative group, from 1 to d - 1.
             cost: as :meth:`cost` returned it.
             public: records that anybody may see, under an encoder that anybody may use.

@@ -8,7 +8,6 @@ from jaxtyping import Float64
 
 from privkit.defenses._means import Groups, refuse_no_records
 from privkit.embeddings import Embeddings
-from privkit.errors import InputError
 
 
 def discriminability(
@@ -18,8 +17,9 @@ def discriminability(
 
     .. math:: S_j = \frac{V^{ter}_j / (C - 1)}{V^{tra}_j / (n - C) + \zeta}
 
-    with C the classes present at the client. Where every class has one record, there is no variance within
-    classes and all scores are 0. Coordinates beyond 1 are scaled by a power of two first, so that every finite
+    with C the classes present at the client. Where there is one class only there is nothing to separate, and where
+    every class has one record there is no variance within classes: all scores are 0 then, so a private selection
+    chooses by its noise alone. Coordinates beyond 1 are scaled by a power of two first, so that every finite
     record has a score; one that is too large for a float is the largest float.
 
     Args:
@@ -27,19 +27,11 @@ def discriminability(
         stabiliser: zeta, at least 0.
         stabiliser_of_median: added to zeta, times the median of V^ter; the published code has 1e-3.
 
-    Raises:
-        InputError: the client has one class only, so nothing separates classes.
-
-    Source: VPDR, Eqs. 7 and 8.
+    Source: VPDR, Eqs. 7 and 8
     """
     found = variances(embeddings)
-    if found.classes < 2:
-        raise InputError(
-            f"a client has records of class {embeddings.labels[0]} only, and scores compare classes: give it a second "
-            "class, or use partition random or defense igpp."
-        )
     records = len(embeddings.labels)
-    if records <= found.classes:
+    if found.classes < 2 or records <= found.classes:
         return np.zeros(len(found.within))
     with np.errstate(over="ignore"):
         zeta = float(stabiliser)
