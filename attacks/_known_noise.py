@@ -11,7 +11,7 @@ from accountant.events import ClipSet, Gaussian, GroupGaussian, Leaf, NonPrivate
 from accountant.relations import reach
 from attacks._base import NotApplicableError
 from privkit.clip import brought_near, ellipsoid_factors
-from privkit.release import ByClass, Payload, Prototypes, Release, SumsAndCounts
+from privkit.release import ByClass, Head, Payload, Prototypes, Release, SumsAndCounts, Update
 from privkit.transcript import ServerView
 
 Rows = list[tuple[Release, int]]
@@ -348,8 +348,35 @@ def _reach(contract: Contract) -> float:
 def prototypes(release: Release) -> Prototypes:
     """Return the prototypes that a release's payload holds, or that can be made of it."""
     if not isinstance(release.payload, ByClass):
-        raise NotApplicableError(f"client {release.client} released a {release.payload.kind}, no prototypes")
+        raise NotApplicableError(f"client {release.client} sent {_words(release.payload)}, not prototypes")
     return release.payload.prototypes()
+
+
+def sent_instead(view: ServerView) -> str:
+    """Return in a sentence what clients sent where they sent no prototypes at all; nothing where they did."""
+    if not view.releases or any(isinstance(release.payload, ByClass) for release in view.releases):
+        return ""
+    return f"clients sent {_words(view.releases[0].payload)}, not prototypes"
+
+
+def refuse_other_payloads(view: ServerView) -> None:
+    """Raise if clients sent something, but no prototypes."""
+    if reason := sent_instead(view):
+        raise NotApplicableError(reason)
+
+
+_UPDATES = {"weights": "trained weights", "gradient": "gradients", "delta": "changes of their weights"}
+
+
+def _words(payload: Payload) -> str:
+    """Return a kind of payload in words."""
+    match payload:
+        case Update(means=means):
+            return _UPDATES[means]
+        case Head():
+            return "classifier heads"
+        case _:
+            return payload.kind
 
 
 def clip_norm(release: Release) -> float:

@@ -21,7 +21,7 @@ from privkit.noise import Purpose, SeededNoise, keyed
 from privkit.prototypes._base import AbstractPrototypes
 from privkit.prototypes.finch import Finch
 from privkit.prototypes.mean import Mean
-from privkit.release import Head, Prototypes, Release
+from privkit.release import Head, Prototypes, Release, Update
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records, ServerView, Transcript
 
@@ -300,14 +300,20 @@ def of_another_kind(release: Release) -> Release:
     return replace(release, payload=Head(weights=np.ones((CLASSES, DIM))))
 
 
+def of_weights(release: Release) -> Release:
+    named = {"head.weight": np.ones((DIM, CLASSES))}
+    return replace(release, payload=Update(named=named, means="weights"))
+
+
 CHANGES = {
     without_counts: "the record counts behind the prototypes were not released",
     without_clip_norm: "the noise of Gaussian is not known per coordinate",
     of_unknown_noise: "the noise of PureDP is not known per coordinate",
     without_classes: "client 0 released no prototype of class",
-    of_another_kind: "client 0 released no prototype of class",
+    of_another_kind: "clients sent classifier heads, not prototypes",
+    of_weights: "clients sent trained weights, not prototypes",
 }
-NEEDED_BY_ALL = (without_classes, of_another_kind)
+NEEDED_BY_ALL = (without_classes, of_another_kind, of_weights)
 each_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 
 
@@ -345,6 +351,13 @@ def test_the_attacks_that_use_the_known_noise_need_all_of_it(name, noisy, change
 def test_a_run_without_any_release_is_not_applicable(attack, noisy):
     view = ServerView(releases=(), reference=noisy.reference)
     with pytest.raises(NotApplicableError, match="client 0 released no prototype"):
+        attack.score(view, noisy.asked(attack)[0])
+
+
+@every_attack
+def test_what_was_sent_instead_is_said_before_anything_that_would_be_no_help(attack, noisy):
+    view = replace(changed(noisy, of_weights), reference=None)
+    with pytest.raises(NotApplicableError, match=r"^clients sent trained weights, not prototypes$"):
         attack.score(view, noisy.asked(attack)[0])
 
 

@@ -13,7 +13,9 @@ import privkit
 from accountant.accountants import smallest
 from accountant.contract import Contract, Counts, DependsOn, Relation
 from accountant.events import Gaussian, Repeated
+from privkit.audit.run import of_model
 from privkit.cli import main
+from privkit.config import RunConfig
 from privkit.release import Prototypes
 
 BASE = {
@@ -193,13 +195,11 @@ def test_an_attack_that_breaks_is_listed_and_the_others_run(
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
-        (lambda run: shutil.rmtree(run / "truth"), "truth"),
         (lambda run: _cut(run / "uploads" / "round-000001.safetensors"), "damaged or cut short"),
         (lambda run: _cut(run / "ledger.jsonl"), "was cut"),
         (lambda run: _flip(run / "ledger.jsonl"), "was changed"),
         (lambda run: _edit(run / "run.json", '"schema": 1', '"schema": 99'), "schema 99"),
         (lambda run: _spoil_candidates(run), "not finite"),
-        (lambda run: _repeat_a_member(run), "same record"),
         (lambda run: _edit(run / "run.json", '"rounds": 3\n', '"rounds": 2\n'), "stopped after 2 of 3"),
         (lambda run: shutil.rmtree(run), "does not exist"),
     ],
@@ -218,6 +218,51 @@ def test_bad_runs_are_refused_in_one_sentence(
     assert "Traceback" not in err
     assert not (run / "audit").exists()
     assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda run: shutil.rmtree(run / "truth"), "truth"),
+        (lambda run: (run / "truth" / "round-000001.safetensors").write_bytes(b"x"), "truth"),
+        (lambda run: _repeat_a_member(run), "same record"),
+    ],
+)
+def test_without_the_truth_every_cell_keeps_its_scores_and_nothing_else(
+    study: Path, tmp_path: Path, shell: Shell, spoil: object, complaint: str
+) -> None:
+    cells = [copied(study, tmp_path, cell) for cell in ("covered", "plain")]
+    runs = [cell / f"seed-{seed}" for cell in cells for seed in (0, 1)]
+    for run in runs:
+        shutil.rmtree(run / "audit", ignore_errors=True)
+        assert callable(spoil)
+        spoil(run)
+    code, out, err = shell("audit", "--run", tmp_path)
+    assert (code, out) == (2, "")
+    assert complaint in err
+    assert len(err.strip().splitlines()) <= 2
+    assert "Traceback" not in err
+    for run in runs:
+        assert sorted(path.name for path in (run / "audit").iterdir()) == SCORES
+    assert not (tmp_path / "audit").exists()
+
+
+def test_deleting_the_truth_changes_no_score(study: Path, tmp_path: Path, shell: Shell) -> None:
+    run = copied(study, tmp_path)
+    shutil.rmtree(run / "audit", ignore_errors=True)
+    shell("audit", "--run", run)
+    with_truth = {name: (run / "seed-1" / "audit" / name).read_bytes() for name in SCORES}
+    for seed in (0, 1):
+        shutil.rmtree(run / f"seed-{seed}" / "audit")
+        shutil.rmtree(run / f"seed-{seed}" / "truth")
+    assert shell("audit", "--run", run)[0] == 2
+    assert {name: (run / "seed-1" / "audit" / name).read_bytes() for name in SCORES} == with_truth
+
+
+SCORES = [
+    f"{name}.parquet"
+    for name in ("antipodal", "cosine", "distance", "inner_product", "likelihood_ratio", "tracing")
+]
 
 
 def _cut(path: Path) -> None:
@@ -423,3 +468,36 @@ def test_without_a_canary_outside_the_ball_nothing_is_ok(
     code, out, _ = shell("audit", "--run", tmp_path / "run", "--fail-on", "inconclusive")
     assert code == 4
     assert complaint in out
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "frozen encoder, trained head"),
+        (
+            {"method": "mpft", "model": {"adapter": 4}},
+            "adapter of width 4 after the frozen backbone, trained head; releases from the frozen backbone",
+        ),
+        (
+            {"method": {"name": "mpft", "embeddings": "adapted"}, "model": {"adapter": 4}},
+            "adapter of width 4 after the frozen backbone, trained head",
+        ),
+        ({"method": "mpft"}, "frozen encoder, trained head"),
+        (
+            {
+                "method": "mpft",
+                "mixed": [{"encoder": "usps_cnn"}, {"encoder": "usps_cnn", "model": {"adapter": 4}}],
+            },
+            "2 architectures (usps_cnn: frozen encoder, trained head; usps_cnn: adapter of width 4 after the frozen "
+            "backbone, trained head; releases from the frozen backbone)",
+        ),
+    ],
+)
+def test_the_model_says_whether_releases_see_what_is_trained(changes, said) -> None:
+    assert of_model(RunConfig.from_settings({**BASE, **changes}, where="test").settings()) == said
+
+
+def test_a_recorded_run_may_describe_its_model_as_it_likes() -> None:
+    assert of_model({}) == "recorded by other code"
+    assert of_model({"model": "two layers"}) == "two layers"
+    assert of_model({"model": {"layers": 2}}) == "{'layers': 2}"

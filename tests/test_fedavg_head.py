@@ -63,12 +63,31 @@ def test_server_takes_the_plain_mean_of_every_parameter():
     assert (found["head.weight"] == 3.0).all()
 
 
+HEAD = {"head.weight": (D, C)}
+ADAPTER = {"adapter.down": (D, 2), "adapter.up": (2, D)}
+
+
+@pytest.mark.parametrize("adapters", [False, True])
 @pytest.mark.parametrize(
-    "other", [update(1.0, **{"head.weight": (D, C + 1)}), update(1.0, **{"head.bias": (C,)})]
+    "other", [{"head.weight": (D, C + 1)}, {"head.bias": (C,)}, {**ADAPTER, "head.weight": (D, 9)}]
 )
-def test_parameters_of_different_models_have_no_mean(other):
-    with pytest.raises(InputError, match=r"client 3 sent parameters of other names or shapes than client 0"):
-        FedAvgHead().merge({}, {3: other, 0: update(1.0)})
+def test_heads_of_different_models_have_no_mean_with_or_without_adapters(other, adapters):
+    with pytest.raises(
+        InputError, match=r"client 3 sent head\.\* of other names or shapes than client 0"
+    ) as error:
+        FedAvgHead(adapters=adapters).merge({}, {3: update(1.0, **other), 0: update(1.0, **HEAD)})
+    assert "give all clients heads of one shape (model.hidden)" in str(error.value)
+    assert "method.adapters" not in str(error.value)
+
+
+@pytest.mark.parametrize("other", [HEAD, {**HEAD, "adapter.down": (D, 3), "adapter.up": (3, D)}])
+def test_adapters_of_different_models_have_no_mean_and_may_be_left_out(other):
+    uploads = {3: update(1.0, **other), 0: update(1.0, **HEAD, **ADAPTER)}
+    with pytest.raises(
+        InputError,
+        match=r"client 3 sent adapter\.\* of .* adapters of one shape, or set method.adapters to false",
+    ):
+        FedAvgHead(adapters=True).merge({}, uploads)
 
 
 @pytest.mark.parametrize(("adapters", "sent"), [(False, {"head"}), (True, {"head", "adapter"})])
@@ -159,9 +178,13 @@ def test_an_audit_covers_nothing_and_says_why_no_attack_has_a_number(run):
     assert cell.verdict is Verdict.NOT_COVERED
     assert cell.reasons == ("nothing was promised",)
     assert len(cell.taken) > 3
+    instead = "clients sent trained weights, not prototypes"
     for found in cell.taken:
         assert found.auc is None
-        assert found.reason
+        assert found.reason == (
+            f"canaries do not apply: {instead}" if found.attack == "antipodal" else instead
+        )
+    assert {found.reason for found in cell.inversions} == {instead}
     assert cell.cost.bytes_per_round == 4 * (128 * 10 + 10)
 
 

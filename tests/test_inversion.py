@@ -38,6 +38,8 @@ BASE = {
     "method": FEDPROTO,
     "defense": {"name": "none"},
 }
+SMALL = {"name": "digits", "per_class": 10}
+MPFT = {"name": "mpft", "prototypes": "mean", "server": {"epochs": 2}, "training": {"learning_rate": 0.01}}
 CHANGES = {
     "plain": {},
     "adapter": {
@@ -45,6 +47,12 @@ CHANGES = {
         "method": {**FEDPROTO, "training": {"epochs": 8, "learning_rate": 0.01}},
     },
     "local": {"method": {"name": "local_only"}},
+    "weights": {"method": {"name": "fedavg_head"}},
+    "mixed": {"mixed": [{"encoder": "usps_cnn"}, {"encoder": "usps_cnn", "model": {"adapter": 4}}]},
+    "inside": {"model": {"adapter": 2, "inside": True}, "rounds": 1, "data": SMALL},
+    "mpft": {"model": {"adapter": 16}, "method": MPFT},
+    "mpft_adapted": {"model": {"adapter": 16}, "method": {**MPFT, "embeddings": "adapted"}},
+    "mpft_inside": {"model": {"adapter": 2, "inside": True}, "method": MPFT, "rounds": 1, "data": SMALL},
 }
 QUICK = FeatureInversion(targets=4, restarts=2, steps=6, learning_rate=0.1, batch_size=8)
 
@@ -282,6 +290,46 @@ def test_a_silent_run_has_nothing_to_invert(trained: Path) -> None:
     assert refused(Opened(trained / "local").invert(QUICK)) == "nothing was released"
 
 
+TIERS = ("public", "shadow", "client")
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("weights", "clients sent trained weights, not prototypes"),
+        ("mixed", "inversion knows one encoder for all clients, and this run mixes architectures"),
+        (
+            "inside",
+            "inversion knows adapters after the encoder, and this run has them inside every block of it",
+        ),
+    ],
+)
+def test_what_it_cannot_invert_is_said_for_every_tier(trained: Path, cell, reason, tier) -> None:
+    assert refused(Opened(trained / cell).invert(QUICK.model_copy(update={"tier": tier}))) == reason
+
+
+@pytest.mark.parametrize("cell", ["mpft", "mpft_inside"])
+def test_releases_of_the_frozen_backbone_are_attacked_and_judged_under_it(trained, tmp_path, cell) -> None:
+    """Whatever adapters clients train: what they send has not seen them, so the released mean is the clean one."""
+    opened = Opened(Path(shutil.copytree(trained / cell, tmp_path / cell)))
+    attack = FeatureInversion(targets=8, restarts=1, steps=20, learning_rate=0.1, batch_size=16)
+    found = opened.invert(attack)
+    assert found.reason == ""
+    assert found.cosine is not None
+    assert found.cosine_random is not None
+    assert found.cosine > found.cosine_random + 0.2
+    assert found.cosine_released == pytest.approx(found.cosine, abs=1e-4)
+    assert found.top1_undone == 1.0
+    for tier in ("shadow", "client"):
+        assert "the encoder is frozen" in refused(opened.invert(attack.model_copy(update={"tier": tier})))
+
+
+def test_releases_that_see_the_adapter_have_three_tiers(trained, tmp_path) -> None:
+    opened = Opened(Path(shutil.copytree(trained / "mpft_adapted", tmp_path / "cell")))
+    assert [opened.invert(QUICK.model_copy(update={"tier": tier})).reason for tier in TIERS] == ["", "", ""]
+
+
 def test_a_round_that_was_not_released_is_refused(plain: Opened) -> None:
     reason = refused(plain.invert(QUICK.model_copy(update={"round": 3})))
     assert reason == "round=3 was not released; give one of 0 to 2, or none for all"
@@ -289,7 +337,8 @@ def test_a_round_that_was_not_released_is_refused(plain: Opened) -> None:
 
 def test_a_release_without_prototypes_is_refused(plain: Opened) -> None:
     head = Head(weights=np.zeros((10, 128)))
-    assert "no prototypes" in refused(plain.releasing(lambda r: replace(r, payload=head)).invert(QUICK))
+    found = plain.releasing(lambda r: replace(r, payload=head)).invert(QUICK)
+    assert refused(found) == "client 0 sent classifier heads, not prototypes"
 
 
 def test_prototypes_of_another_width_are_refused(plain: Opened) -> None:

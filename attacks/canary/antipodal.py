@@ -14,7 +14,7 @@ from jaxtyping import Float64
 from accountant.contract import Relation
 from accountant.events import leaves
 from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
-from attacks._known_noise import Channel
+from attacks._known_noise import Channel, refuse_other_payloads
 from attacks.membership._groups import by_client_and_class
 from privkit.transcript import Records, ServerView
 
@@ -31,6 +31,7 @@ class Antipodal(AbstractAttack):
     asks_about: ClassVar[Literal["records", "canaries"]] = "canaries"
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
+        refuse_other_payloads(view)
         _refuse_other_relations(view)
         scores, channel = np.zeros(len(candidates)), Channel(view)
         for client, label, rows in by_client_and_class(candidates):

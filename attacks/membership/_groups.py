@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from attacks._base import NotApplicableError
-from attacks._known_noise import Averaged, Channel, prototypes
+from attacks._known_noise import Averaged, Channel, prototypes, refuse_other_payloads
 from attacks.membership._population import Population, population
 from privkit.transcript import Records, ServerView
 
@@ -83,6 +83,7 @@ def released(
     view: ServerView, candidates: Records
 ) -> Iterator[tuple[np.ndarray, Float64[np.ndarray, "P d"], Int64[np.ndarray, " T"]]]:
     """Yield the rows of each client's and class's candidates with that class's prototypes, and where rounds begin."""
+    refuse_other_payloads(view)
     for client, label, rows in by_client_and_class(candidates):
         found = view.prototypes(client=client, label=label)
         if not found:
@@ -103,8 +104,9 @@ def questions(view: ServerView, candidates: Records) -> Iterator[Question]:
     """Yield the candidates of each client and class with the mean of the class and the population.
 
     Raises:
-        NotApplicableError: the attacker owns no records, or none of a candidate's class.
+        NotApplicableError: no prototypes were sent, or the attacker owns no records, or none of a candidate's class.
     """
+    refuse_other_payloads(view)
     known, channel = _Populations(view), Channel(view)
     for client, label, rows in by_client_and_class(candidates):
         release = channel.averaged(client=client, label=label)
@@ -115,8 +117,9 @@ def mixtures(view: ServerView, candidates: Records) -> Iterator[Mixture]:
     """Yield the candidates of each client and class with the clusters of the class and the population.
 
     Raises:
-        NotApplicableError: the attacker owns no records, or none of a candidate's class.
+        NotApplicableError: no prototypes were sent, or the attacker owns no records, or none of a candidate's class.
     """
+    refuse_other_payloads(view)
     known, channel = _Populations(view), Channel(view)
     for client, label, rows in by_client_and_class(candidates):
         sets = channel.clusters(client=client, label=label)

@@ -1,10 +1,12 @@
 """Run every attack on a cell, and every test of its noise; what broke is told, the others go on."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from attacks._base import AbstractAttack, NotApplicableError
+from attacks._known_noise import sent_instead
 from attacks.hijack.inversion import FeatureInversion
 from attacks.statistics.residuals import scale_p_value
 from privkit.audit import taken
@@ -42,8 +44,8 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
         if isinstance(attack, FeatureInversion):
             failed += _invert(work, attack, answers, progress)
             continue
-        if any(view.questions[attack.asks_about] is None for view in work.views):
-            work.found.append(_nothing(attack, _UNASKED[attack.asks_about]))
+        if reason := _unasked(work, attack):
+            work.found.append(_nothing(attack, reason))
             continue
         try:
             work.found.append(_one_attack(work, attack, answers))
@@ -53,6 +55,27 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
             failed.append(f"{attack.name} on {work.cell.name}: {type(error).__name__}: {error}")
             work.found.append(_nothing(attack, f"failed: {error}"))
     return failed
+
+
+def keep_scores(work: Work, attacks: Sequence[Attack]) -> None:
+    """Keep in ``audit/`` what every attack scores the candidates of a cell; no score needs ``truth/``."""
+    for attack in attacks:
+        if isinstance(attack, FeatureInversion) or _unasked(work, attack):
+            continue
+        for view in work.views:
+            # why an attack has none is said where there is a truth to judge by
+            with suppress(Exception):
+                view.score(attack)
+
+
+def _unasked(work: Work, attack: AbstractAttack) -> str:
+    """Return why there is nothing to ask an attack about, or nothing."""
+    if all(view.questions[attack.asks_about] is not None for view in work.views):
+        return ""
+    sent = sent_instead(work.views[0].transcript.seen_by_server())
+    if sent:
+        return f"canaries do not apply: {sent}" if attack.asks_about == "canaries" else sent
+    return _UNASKED[attack.asks_about]
 
 
 def _invert(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from accountant.contract import DependsOn
 from attacks import hijack
 from attacks._base import NotApplicableError
 from attacks.hijack.inversion import Attempts, FeatureInversion, Goal
@@ -24,6 +25,7 @@ from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
 from privkit.config import RunConfig
 from privkit.errors import InputError
+from privkit.methods._base import Sends
 from privkit.models._cache import sha256_of
 from privkit.transcript import Records
 from privkit.truth import Truth
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from privkit.audit._inverted_encoders import Encoders
 
 Progress = Callable[[str, int, int], None]
+
+_WITHOUT_ADAPTERS = {"adapter": None, "inside": False}
 
 
 def invert(
@@ -116,16 +120,25 @@ def _throttled(progress: Callable[[int, int], None]) -> Callable[[int, int], Non
 
 
 def _config(cell: Cell, attack: FeatureInversion) -> RunConfig:
-    """Return what the cell's runs were trained from; one there is nothing to invert in is refused."""
+    """Return what the cell's runs were trained from, as far as releases tell of it; nothing to invert is refused."""
     settings = dict(cell.first.info.config)
     if not {"data", "encoder", "model"} <= set(settings):
         raise NotApplicableError("recorded by other code: no encoder to invert")
     config = RunConfig.from_settings(settings, where=str(cell.first.path))
     if not config.method.uploads:
         raise NotApplicableError("nothing was released")
-    if config.mixed is not None or config.model.inside:
+    if config.method.sends is Sends.WEIGHTS:
+        raise NotApplicableError("clients sent trained weights, not prototypes")
+    if config.mixed is not None:
         raise NotApplicableError(
-            "inversion knows one encoder with adapters after it; this run mixes architectures or has them inside"
+            "inversion knows one encoder for all clients, and this run mixes architectures"
+        )
+    if config.method.encoder_depends_on(config.model) is DependsOn.PUBLIC:
+        # what is released is what the frozen backbone gives: adapters that are trained beside it are no part of it
+        config = config.model_copy(update={"model": config.model.model_copy(update=_WITHOUT_ADAPTERS)})
+    if config.model.inside:
+        raise NotApplicableError(
+            "inversion knows adapters after the encoder, and this run has them inside every block of it"
         )
     if config.model.adapter is None and attack.tier != "public":
         raise NotApplicableError(

@@ -1,15 +1,16 @@
 """Audit a folder of runs from end to end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from accountant.contract import Relation
+from accountant.contract import DependsOn, Relation
 from attacks.statistics.multiple import Holm, holm
 from attacks.statistics.residuals import scale_ratio
-from privkit import store
+from privkit import plug, store
 from privkit.audit import curves, taken
-from privkit.audit.attacked import Progress, attack_cell
+from privkit.audit.attacked import Progress, attack_cell, keep_scores
 from privkit.audit.cells import Cell, cells
 from privkit.audit.choice import Attack, every_attack
 from privkit.audit.cost import controls, cost
@@ -20,6 +21,8 @@ from privkit.audit.scored import RunView
 from privkit.audit.spending import spending
 from privkit.audit.verdict import SIGNIFICANCE, Evidence, decide, worst
 from privkit.audit.work import Work
+from privkit.errors import InputError
+from privkit.methods._base import AbstractMethod
 from privkit.personal import PersonalModel
 from reports import numbers
 from reports.findings import CellFindings, Findings, Line, NoiseScale
@@ -43,15 +46,8 @@ def audit(
     """
     chosen = list(every_attack() if attacks is None else attacks)
     groups = cells(store.find(root))
-    failed: list[str] = []
-    works = []
-    steps = len(groups) * len(chosen)
-    for done, cell in enumerate(groups):
-        work = Work(cell, [RunView.of(run) for run in cell.runs])
-        if work.event is not None:
-            failed += attack_cell(work, chosen, _from(progress, done * len(chosen), steps))
-        works.append(work)
-    progress("audit", steps, steps)
+    works = [Work(cell, [RunView.of(run) for run in cell.runs]) for cell in groups]
+    failed = _attack(works, chosen, progress)
     family = holm(
         {f"{w.cell.name}/{name}": p for w in works for name, p in w.p_values.items()},
         significance=SIGNIFICANCE,
@@ -66,6 +62,24 @@ def audit(
         failed=tuple(failed),
         provenance=_provenance(groups, chosen),
     )
+
+
+def _attack(works: Sequence[Work], attacks: Sequence[Attack], progress: Progress) -> list[str]:
+    """Run every attack on every cell; return a sentence for each that broke.
+
+    Where an answer is lost or damaged the audit is refused, but no score depends on one: all are kept first.
+    """
+    failed, steps = list[str](), len(works) * len(attacks)
+    released = [(done, work) for done, work in enumerate(works) if work.event is not None]
+    try:
+        for done, work in released:
+            failed += attack_cell(work, attacks, _from(progress, done * len(attacks), steps))
+    except InputError:
+        for _, work in released:
+            keep_scores(work, attacks)
+        raise
+    progress("audit", steps, steps)
+    return failed
 
 
 def _from(progress: Progress, start: int, total: int) -> Progress:
@@ -107,7 +121,7 @@ def _finish(work: Work, family: Holm, local: dict[str, float]) -> CellFindings:
     return CellFindings(
         name=name,
         seeds=len(work.cell.runs),
-        model=_model(work.cell),
+        model=of_model(work.cell.first.info.config),
         promised=claim,
         taken=tuple(replace(t, adjusted_p=_smallest(family, name, t.attack)) for t in work.found),
         noise=_noise(work, family),
@@ -168,16 +182,25 @@ def _smallest(family: Holm, cell: str, attack: str) -> float | None:
     return min(found, default=None)
 
 
-def _model(cell: Cell) -> str:
-    """Return, in words, what the clients of a cell train."""
-    config = cell.first.info.config
+def of_model(config: Mapping[str, Any]) -> str:
+    """Return, in words, what the clients of a run train, from its configuration as plain values."""
     model, mixed = config.get("model"), config.get("mixed")
-    if not isinstance(model, dict):
+    if not isinstance(model, dict) or "method" not in config:
         return "recorded by other code" if model is None else str(model)
+    method = plug.build("privkit.methods", config["method"])
+    assert isinstance(method, AbstractMethod)
     if not mixed:
-        return PersonalModel.model_validate(model).placement
-    parts = [f"{one['encoder']['name']}: {PersonalModel.model_validate(one['model']).placement}" for one in mixed]
+        return _placement(method, model)
+    parts = [f"{one['encoder']['name']}: {_placement(method, one['model'])}" for one in mixed]
     return f"{len(mixed)} architectures ({'; '.join(parts)})"
+
+
+def _placement(method: AbstractMethod, settings: Mapping[str, object]) -> str:
+    """Return, in words, what of one model is trained, and whether what is released leaves that out."""
+    model = PersonalModel.model_validate(settings)
+    trained = model.encoder_depends_on is not DependsOn.PUBLIC
+    unseen = trained and method.encoder_depends_on(model) is DependsOn.PUBLIC
+    return f"{model.placement}; releases from the frozen backbone" if unseen else model.placement
 
 
 def _provenance(groups: list[Cell], attacks: Sequence[Attack]) -> dict[str, object]:
