@@ -6,7 +6,7 @@ then it replaces it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import reduce
@@ -34,6 +34,9 @@ _PLUGINS = {
     "defense": "privkit.defenses",
 }
 _NO_NAME = re.compile(r"[^\w.-]")
+_LONGEST = 200
+"""Most bytes of a cell's name: file systems take 255, and names are put beside others."""
+_OF_AN_AUDIT = "attacks"
 
 
 class Split(plug.Settings):
@@ -241,7 +244,7 @@ def load(path: Path, *, seeds: int | None = None) -> Study:
     base.pop("seeds", None)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise InputError(f"{path}: seeds={count!r}; give a whole number of at least 1.")
-    points = _points(path, cells=base.pop("cells", None), grids=base.pop("grid", None))
+    points = _points(path, {name: base.pop(name) for name in ("cells", "grid") if name in base})
     built: dict[str, RunConfig] = {}
     for point in points:
         name = _cell_name(path, point.name)
@@ -252,22 +255,24 @@ def load(path: Path, *, seeds: int | None = None) -> Study:
     return Study(cells=built, seeds=count)
 
 
-def _points(path: Path, *, cells: Any, grids: Any) -> list[grid.Point]:
-    """Return the cells that a file names, then those of its grids; one named after it if there are none."""
-    if cells and not isinstance(cells, dict):
-        raise InputError(
-            f"{path}: cells is {type(cells).__name__}; write one name per cell, its changes below it."
-        )
-    found = [
-        grid.Point(name=str(name), where=f"cell {name}", changes=(_changes(path, name, changes),))
-        for name, changes in (cells or {}).items()
-    ]
-    found += [] if grids is None else grid.points(grids, where=str(path))
-    return found or [grid.Point(name=_name_from(path), where="", changes=())]
+def _points(path: Path, sections: dict[str, Any]) -> list[grid.Point]:
+    """Return the cells that a file names, then those of its grids; one named after it if it has neither section."""
+    if not sections:
+        return [grid.Point(name=_name_from(path), where="", changes=())]
+    found = list(_cells(path, sections["cells"])) if "cells" in sections else []
+    return found + (list(grid.points(sections["grid"], where=str(path))) if "grid" in sections else [])
+
+
+def _cells(path: Path, cells: Any) -> Iterator[grid.Point]:
+    if not isinstance(cells, dict) or not cells:
+        raise InputError(f"{path}: cells is {cells!r}; write one name per cell, its changes below it.")
+    for name, changes in cells.items():
+        grid.refuse_no_name(name, f"{path} cells", "a cell")
+        yield grid.Point(name=str(name), where=f"cell {name}", changes=(_changes(path, name, changes),))
 
 
 def _changes(path: Path, cell: Any, changes: Any) -> dict[str, Any]:
-    if not isinstance(changes or {}, dict):
+    if not isinstance(changes, dict | None):
         raise InputError(f"{path} cell {cell} is {changes!r}; write what the cell changes below its name.")
     return changes or {}
 
@@ -310,6 +315,11 @@ def document(path: Path, *, known: Sequence[str]) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{path} holds no settings; write sections such as data: and method:.")
     for key in found:
+        if key not in known and key == _OF_AN_AUDIT:
+            raise InputError(
+                f"{path} holds {key}, which are settings of an audit; give it to `privkit audit --run RUNS --config "
+                f"{path}`, and here a file with sections such as data: and method:."
+            )
         if key not in known:
             raise InputError(f"{path}: {plug.unknown_key(str(key), str(key), known=list(known))}")
     return found
@@ -320,6 +330,11 @@ def _cell_name(path: Path, name: Any) -> str:
     if not text or _NO_NAME.search(text) or text.startswith(".") or text in ("audit", "run.json"):
         raise InputError(
             f"{path}: cell name {name!r} cannot name a folder; use letters, digits, - _ and dots."
+        )
+    if len(text.encode()) > _LONGEST:
+        raise InputError(
+            f"{path}: cell name {text[:20]}... has {len(text.encode())} bytes and names a folder; "
+            f"use at most {_LONGEST}."
         )
     return text
 

@@ -31,7 +31,7 @@ def points(grids: Any, *, where: str) -> Iterator[Point]:
         where: the file, for messages.
 
     Raises:
-        InputError: a grid has no axis, an axis no value, or a value is no mapping of changes.
+        InputError: a grid has no axis, an axis no value, one of them no name, or a value is no mapping of changes.
 
     >>> grid = {"method": {"fedproto": {}}, "defense": {"igpp": {}, "vpp": None}}
     >>> [point.name for point in points(grid, where="study.yaml")]
@@ -41,6 +41,8 @@ def points(grids: Any, *, where: str) -> Iterator[Point]:
     for number, grid in enumerate(listed, start=1):
         place = f"grid {number}" if len(listed) > 1 else "grid"
         axes = _named(grid, f"{where} {place}", "axes such as data: and defense:")
+        for axis in axes:
+            refuse_no_name(axis, f"{where} {place}", "an axis")
         values = [list(_values(axis, held, f"{where} {place}")) for axis, held in axes.items()]
         for chosen in itertools.product(*values):
             said = ", ".join(f"{axis} {name}" for axis, name, _ in chosen)
@@ -56,13 +58,20 @@ def _values(axis: Any, held: Any, where: str) -> Iterator[tuple[str, str, dict[s
     for name, changes in _named(
         held, f"{where} axis {axis}", "its values, and below each what it changes"
     ).items():
-        if name is None or isinstance(name, bool):
-            raise InputError(f"{where} axis {axis}: YAML reads a value's name as {name}; write it in quotes.")
+        refuse_no_name(name, f"{where} axis {axis}", "a value")
         if not isinstance(changes, dict | None):
             raise InputError(
                 f"{where} axis {axis} value {name} is {changes!r}; write what it changes below its name."
             )
         yield str(axis), str(name), changes or {}
+
+
+def refuse_no_name(name: Any, where: str, what: str) -> None:
+    """Raise if YAML read a name as something else, as it does with no, yes, on, off, null and ~, or if it is empty."""
+    if name is None or isinstance(name, bool):
+        raise InputError(f"{where}: YAML reads {what}'s name as {name}; write it in quotes.")
+    if name == "":
+        raise InputError(f"{where}: {what}'s name is empty; give it one.")
 
 
 def _named(found: Any, what: str, wanted: str) -> dict[Any, Any]:

@@ -32,6 +32,13 @@ from privkit.stop import Stop
 from privkit.transcript import Records, Transcript
 from privkit.truth import Hidden, Truth
 
+_CALLED = {
+    "test": "test records",
+    "things": "things shown",
+    "left_out": "records left out",
+    "classes": "names of classes",
+}
+"""Parts of a run's data whose names in run.json are not the words for them."""
 _EMPTY = np.zeros(0, dtype=bool)
 
 
@@ -61,6 +68,11 @@ class Run:
     def refuse_change(self, info: RunInfo) -> None:
         """Raise if some information differs from what this run was created with, naming the difference."""
         difference = self.info.difference(info)
+        if difference.startswith("data."):
+            raise InputError(
+                f"{self.path} was created with other data: {_changed(self.info.data, info.data)}; "
+                "use a new --out folder, or the data it was created with."
+            )
         if difference:
             raise InputError(
                 f"{self.path} was created with another {difference}; "
@@ -280,6 +292,17 @@ def _refuse_other_files(path: Path) -> None:
         raise InputError(f"{path} cannot be used as a folder ({error}); choose another.") from None
     if others and not (path / "run.json").exists():
         raise InputError(f"{path} holds other files and no run.json; choose another folder.")
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return, in words, what of a run's data is not what it was."""
+    names = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+    found: dict[str, list[str]] = {}
+    for name in names:
+        what, _, domain = name.partition(".")
+        found.setdefault(domain, []).append(_CALLED.get(what, what))
+    said = [f"{' and '.join(what)}{f' of {domain}' if domain else ''}" for domain, what in found.items()]
+    return f"{', '.join(said)} changed"
 
 
 def _candidates(name: str) -> str:

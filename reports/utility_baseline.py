@@ -49,7 +49,7 @@ def refuse_unknown(against: str, cells: Sequence[UtilityCell]) -> None:
     Raises:
         InputError: it is neither.
     """
-    known = [*KINDS, *dict.fromkeys(cell.name for cell in cells)]
+    known = [*dict.fromkeys([*KINDS, *(cell.name for cell in cells)])]
     if against not in known:
         raise InputError(plug.unknown("baseline", against, known=known))
 
@@ -63,16 +63,23 @@ def baseline(cell: UtilityCell, cells: Sequence[UtilityCell], against: str) -> B
         against: ``igpp``, ``none``, ``local_only``, or a cell's name.
     """
     words, fits = KINDS.get(against, (f"cell {against} with the same records and split", _named(against)))
-    found = [other for other in cells if _same_records(cell, other) and fits(cell, other)]
+    fitting = [other for other in cells if fits(cell, other)]
+    found = [other for other in fitting if not _apart(cell, other)]
     near = [other for other in found if other.run == cell.run]
     if cell in found:
         return Baseline(cell)
     if not found:
-        return Baseline(None, f"there is no {words}" if against in KINDS else f"there is no {words} as here")
+        return Baseline(None, _no_baseline(cell, fitting, words, against))
     if len(near or found) > 1:
         names = ", ".join(other.name for other in near or found)
         return Baseline(None, f"several cells are {words} ({names}); name one with --against")
     return Baseline((near or found)[0])
+
+
+def _no_baseline(cell: UtilityCell, fitting: Sequence[UtilityCell], words: str, against: str) -> str:
+    if against not in KINDS and fitting:
+        return f"cell {against} has {_apart(cell, fitting[0])}"
+    return f"there is no {words}" if against in KINDS else f"there is no {words} as here"
 
 
 def _named(name: str) -> Fits:
@@ -93,17 +100,45 @@ def _same_model(cell: UtilityCell, other: UtilityCell) -> bool:
     return cell.data == other.data and all(cell.config.get(part) == other.config.get(part) for part in parts)
 
 
-def _same_records(cell: UtilityCell, other: UtilityCell) -> bool:
-    """Return whether the same seed gave both the same records, on the same sides of the split.
-
-    Features may differ: another encoder may be what is asked about.
-    """
-    return (
-        bool(cell.data)
-        and _records(cell) == _records(other)
-        and cell.config.get("split") == other.config.get("split")
-    )
+_FEATURES = ("features", "encoder")
+"""What may differ between two cells: another encoder may be what is asked about."""
+_LABELS = slice(64, None)
+"""Where the hash of the labels is in that of test records, after the one of their features."""
 
 
-def _records(cell: UtilityCell) -> dict[str, str]:
-    return {name: sha256 for name, sha256 in cell.data.items() if name.startswith(("records.", "labels."))}
+def _apart(cell: UtilityCell, other: UtilityCell) -> str:
+    """Return what keeps the same seed from meaning the same records trained on and tested in both; empty if nothing."""
+    if cell is other:
+        return ""
+    if not cell.data or not other.data:
+        return "no hashes of its data"
+    names = sorted({*cell.data, *other.data})
+    odd = [name for name in names if _kind(name) not in _FEATURES and not _agree(cell, other, name)]
+    if odd:
+        return "other " + ", ".join(dict.fromkeys(_WORDS.get(_kind(name), _kind(name)) for name in odd))
+    return "another split" if cell.config.get("split") != other.config.get("split") else ""
+
+
+_WORDS = {
+    "test": "test records",
+    "things": "things shown",
+    "left_out": "records left out",
+    "classes": "classes",
+}
+
+
+def _agree(cell: UtilityCell, other: UtilityCell, name: str) -> bool:
+    one, two = cell.data.get(name), other.data.get(name)
+    if one == two or _kind(name) != "test" or one is None or two is None or _same_encoders(cell, other):
+        return one == two
+    # the hash is of features: under another encoder, labels and settings of the data are what can be compared
+    return one[_LABELS] == two[_LABELS] and cell.config.get("data") == other.config.get("data")
+
+
+def _same_encoders(cell: UtilityCell, other: UtilityCell) -> bool:
+    names = {name for name in {*cell.data, *other.data} if _kind(name) in _FEATURES}
+    return all(cell.data.get(name) == other.data.get(name) for name in names)
+
+
+def _kind(name: str) -> str:
+    return name.partition(".")[0]

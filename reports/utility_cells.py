@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from accountant.claims import Claim
 from attacks.statistics.seeds import OverSeeds, over_seeds
-from privkit import atomic
+from privkit import ledger
 from privkit.personal import PersonalModel
 from privkit.store import Run
+from reports import utility_metrics, utility_promise
 from reports.findings import CellFindings, Findings
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -35,6 +37,8 @@ class UtilityCell:
         unaudited: why there is none.
         seconds: training time of one run (its share of the batch it was trained in), if known.
         ended: why the runs ended before all planned rounds; empty if they did not.
+        broken: why epsilon is no promise, one sentence each; none if it is one, or if nothing is promised.
+        marks: of each run that can be told from others: the head of its ledger, or, without releases, its accuracy.
     """
 
     run: str
@@ -51,6 +55,8 @@ class UtilityCell:
     unaudited: str = ""
     seconds: float | None = None
     ended: str = ""
+    broken: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
 
     @property
     def accuracy(self) -> OverSeeds:
@@ -92,9 +98,11 @@ def by_number(name: str) -> list[tuple[str, float]]:
 
 def of_runs(folder: str, name: str, runs: Sequence[Run], findings: Findings | None) -> UtilityCell:
     """Return a cell from its complete runs, one per seed, with what an audit found of just these."""
-    last = {run.info.seed: found for run in runs if (found := _last_round(run))}
+    last = utility_metrics.by_seed(name, runs)
     info = runs[0].info
     audited, reason = _found(name, runs, findings)
+    by_seed = {s: float(np.mean(list(d.values()))) for s, d in last.items() if s is not None}
+    heads = [run.anchor.head for run in runs]
     return UtilityCell(
         run=folder,
         name=name,
@@ -104,7 +112,7 @@ def of_runs(folder: str, name: str, runs: Sequence[Run], findings: Findings | No
         dim=info.dim,
         runs=len(runs),
         domains=_mean_by_domain(list(last.values())),
-        by_seed={s: float(np.mean(list(d.values()))) for s, d in last.items() if s is not None},
+        by_seed=by_seed,
         promised=None if info.promise is None else info.promise["epsilon"],
         audited=audited,
         unaudited=reason,
@@ -112,7 +120,31 @@ def of_runs(folder: str, name: str, runs: Sequence[Run], findings: Findings | No
         ended=""
         if runs[0].rounds == info.rounds
         else f"ended after {runs[0].rounds} of {info.rounds} rounds",
+        broken=() if info.promise is None else _broken(audited, runs[0]),
+        marks=_marks(heads, [run.info.seed for run in runs], by_seed),
     )
+
+
+def _broken(audited: CellFindings | None, run: Run) -> tuple[str, ...]:
+    """Return why a stated epsilon is no promise: as an audit found, or as the ledger of a run says without one."""
+    if audited is None or audited.promised is None:
+        return utility_promise.broken_in(run)
+    return _claim_broken(audited.promised.claim)
+
+
+def _claim_broken(claim: Claim) -> tuple[str, ...]:
+    reasons = tuple(f"{found.id}: {found.reason}" for found in claim.broken)
+    return reasons if claim.unbounded is None else (*reasons, claim.unbounded)
+
+
+def _marks(
+    heads: Sequence[str], seeds: Sequence[int | None], by_seed: Mapping[int, float]
+) -> tuple[str, ...]:
+    found = [
+        head if head != ledger.START else "" if seed is None else f"seed {seed}: {by_seed.get(seed)!r}"
+        for head, seed in zip(heads, seeds, strict=True)
+    ]
+    return tuple(mark for mark in found if mark)
 
 
 def _found(name: str, runs: Sequence[Run], findings: Findings | None) -> tuple[CellFindings | None, str]:
@@ -131,6 +163,8 @@ def of_findings(folder: str, findings: Findings) -> list[UtilityCell]:
 
 
 def _of_finding(folder: str, cell: CellFindings, known: Mapping[str, Any]) -> UtilityCell:
+    claim = None if cell.promised is None or cell.promised.stated is None else cell.promised.claim
+    by_seed = cell.cost.per_seed if cell.cost.accuracy else {}
     return UtilityCell(
         run=folder,
         name=cell.name,
@@ -139,11 +173,13 @@ def _of_finding(folder: str, cell: CellFindings, known: Mapping[str, Any]) -> Ut
         data=known.get("data", {}),
         runs=cell.seeds,
         domains=cell.cost.by_domain,
-        by_seed=cell.cost.per_seed if cell.cost.accuracy else {},
+        by_seed=by_seed,
         promised=None if cell.promised is None else cell.promised.stated,
         audited=cell,
         seconds=cell.cost.seconds,
         ended=cell.ended,
+        broken=() if claim is None else _claim_broken(claim),
+        marks=_marks(known.get("ledger_heads", []), known.get("seeds", []), by_seed),
     )
 
 
@@ -165,14 +201,17 @@ def trained(config: Mapping[str, Any]) -> str:
     return f"{len(mixed)} architectures ({'; '.join(parts)})"
 
 
-def _last_round(run: Run) -> dict[str, float]:
-    """Return the accuracy of each domain after the last round; empty if the run kept no metrics."""
-    import pyarrow.parquet as pq
-
-    path = run.path / "metrics.parquet"
-    rows = pq.read_table(path).to_pylist() if path.exists() else []
-    last = max((row["round"] for row in rows), default=None)
-    return {row["domain"]: row["accuracy"] for row in rows if row["round"] == last}
+def in_short(config: Mapping[str, Any]) -> str:
+    """Return the same in the few words that a column has room for; empty where it is not known."""
+    model, mixed = config.get("model"), config.get("mixed")
+    if mixed:
+        return f"{len(mixed)} architectures"
+    if not isinstance(model, Mapping):
+        return ""
+    found = PersonalModel.model_validate(model)
+    if found.adapter is None:
+        return "head"
+    return f"adapter {found.adapter}, {'inside' if found.inside else 'after'}"
 
 
 def _mean_by_domain(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -181,6 +220,5 @@ def _mean_by_domain(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _seconds(runs: Sequence[Run]) -> float | None:
-    paths = [run.path / "timing.json" for run in runs]
-    spent = [atomic.read_json(path) for path in paths if path.exists()]
-    return float(np.mean([one["seconds"] / one["runs_in_batch"] for one in spent])) if spent else None
+    spent = [found for run in runs if (found := utility_metrics.seconds(run)) is not None]
+    return float(np.mean(spent)) if spent else None

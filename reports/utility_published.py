@@ -41,6 +41,7 @@ class Published:
         domains: accuracy of each domain, in percent; none if the table has only the mean.
         avg: mean over domains, in percent.
         std: over domains, in percentage points; ``None`` if the table has none.
+        inferred: which of ``framework`` and ``dataset`` the table does not say, and was inferred.
     """
 
     table: str
@@ -51,6 +52,11 @@ class Published:
     std: Decimal | None = None
     domains: Mapping[str, Decimal] = field(default_factory=dict)
     under: Mapping[str, Any] = field(default_factory=dict)
+    inferred: tuple[str, ...] = ()
+
+    def said(self, name: str, text: str) -> str:
+        """Return a text about ``framework`` or ``dataset``, marked if that was inferred."""
+        return f"{text} (inferred)" if name in self.inferred else text
 
     @property
     def recomputed_avg(self) -> float | None:
@@ -121,6 +127,7 @@ def _label_skew() -> Iterator[Published]:
             defense=row["ldp"],
             dataset=row["dataset_inferred"],
             under={"alpha": float(row["dirichlet_alpha"])},
+            inferred=("dataset",),
             avg=Decimal(row["accuracy_percent"]),
         )
 
@@ -134,6 +141,7 @@ def _widths() -> Iterator[Published]:
             defense=row["ldp"],
             dataset="pacs",
             under={"d": int(row["embedding_dim_d"]), **split},
+            inferred=("framework", "dataset"),
             avg=Decimal(row["avg_accuracy_percent"]),
         )
 

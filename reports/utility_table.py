@@ -8,10 +8,11 @@ from typing import Any
 from attacks.statistics.multiple import holm
 from attacks.statistics.seeds import over_seeds
 from reports import numbers, paper_tables
-from reports.table import Column, Table
+from reports.table import Column
 from reports.utility_baseline import baseline, refuse_unknown
 from reports.utility_beside import Beside, beside
-from reports.utility_cells import UtilityCell
+from reports.utility_cells import UtilityCell, in_short
+from reports.utility_notes import NotedTable, notes
 from reports.utility_paired import Paired, paired
 from reports.utility_published import TITLES, Published
 from reports.utility_shown import Shown
@@ -25,6 +26,7 @@ _OVERLAP = (
 )
 _EXTRA = (
     "source",
+    "model",
     "avg",
     "avg_low",
     "avg_high",
@@ -37,6 +39,7 @@ _EXTRA = (
     "p_t",
     "p_rank",
     "epsilon_promised",
+    "promise_broken",
     "overlap_std",
     "bytes_per_round",
     "seconds",
@@ -62,7 +65,8 @@ def utility(
     against: str = "igpp",
     published: Sequence[Published] = (),
     percent: bool = False,
-) -> Table:
+    said: Sequence[str] = (),
+) -> NotedTable:
     """Return one row per cell, and below a cell those published rows that are of its kind.
 
     Accuracy is a share of test records in the last round. Every p-value is two-sided, of differences paired by seed,
@@ -73,6 +77,7 @@ def utility(
         against: what each is compared with: ``igpp``, ``none``, ``local_only`` or a cell's name.
         published: rows that may be printed.
         percent: print accuracies in percent; the values of CSV and JSON stay shares.
+        said: sentences to print below it.
 
     Raises:
         InputError: ``against`` is neither a kind of baseline nor a cell.
@@ -86,7 +91,12 @@ def utility(
     for i, one in enumerate(compared):
         rows.append(_measured(one, shown) | {"p_t_holm": tests[0][i], "p_rank_holm": tests[1][i]})
         rows += [_published(found, one.cell, shown) for found in beside_after[i]]
-    return Table(columns=_columns(cells, against, shown), rows=rows, extra=(*_more_domains(cells), *_EXTRA))
+    return NotedTable(
+        columns=_columns(cells, against, shown),
+        rows=rows,
+        extra=(*_more_domains(cells), *_EXTRA),
+        notes=(*said, *notes(cells, rows)),
+    )
 
 
 def _compared(cell: UtilityCell, cells: Sequence[UtilityCell], against: str) -> _Compared:
@@ -129,7 +139,9 @@ def _columns(cells: Sequence[UtilityCell], against: str, shown: Shown) -> tuple[
     number = partial(Column, right=True)
     audited = any(cell.audited for cell in cells)
     return (
-        *(Column(key=key, title=key) for key in ("run", "cell", "data", "model", "framework", "defense")),
+        *(Column(key=key, title=key) for key in ("run", "cell", "data")),
+        Column(key="model_text", title="model", sort="model"),
+        *(Column(key=key, title=key) for key in ("framework", "defense")),
         number(key="promised_text", title="ε promised", sort="epsilon_promised"),
         *([number(key="epsilon_text", title="ε spent", sort="epsilon")] if audited else []),
         *(number(key=f"domain_{name}", title=name, show=shown.rate_or_blank) for name in _printed(cells)),
@@ -185,9 +197,11 @@ def _measured(one: _Compared, shown: Shown) -> dict[str, Any]:
         **paper_tables.about(cell.run, cell.name, cell.config, cell.audited),
         "source": "measured",
         "model": cell.model,
+        "model_text": in_short(cell.config) or cell.model,
         "epsilon_promised": cell.promised,
+        "promise_broken": "; ".join(cell.broken),
         "promised_text": _promised(cell),
-        "seeds": cell.runs,
+        "seeds": len(cell.by_seed) or cell.runs,
         **{f"domain_{name}": value for name, value in cell.domains.items()},
         "avg": over.mean,
         "avg_low": over.low,
@@ -206,10 +220,11 @@ def _measured(one: _Compared, shown: Shown) -> dict[str, Any]:
 
 
 def _promised(cell: UtilityCell) -> str:
-    """Return the epsilon promised; in brackets that which the noise was made for, where nothing is promised."""
-    if cell.promised is None and cell.epsilon is not None:
-        return f"({numbers.epsilon(cell.epsilon)})"
-    return "" if cell.promised is None else numbers.epsilon(cell.promised)
+    """Return the epsilon promised; in brackets where an assumption is broken, or it is only what the noise was for."""
+    if cell.promised is None:
+        return "" if cell.epsilon is None else f"({numbers.epsilon(cell.epsilon)})"
+    text = numbers.epsilon(cell.promised)
+    return f"({text})" if cell.broken else text
 
 
 def _difference(one: _Compared, shown: Shown) -> dict[str, Any]:
@@ -248,11 +263,18 @@ def _reasons(one: _Compared) -> str:
         return "the run kept no metrics"
     reasons = [
         cell.ended,
+        _lost(cell),
         f"sd over seeds: {over.note}" if over.std is None else "",
         "STD over domains: one domain does not show a spread" if len(cell.domains) < 2 else "",
         *one.reasons,
     ]
     return "; ".join(reason for reason in reasons if reason)
+
+
+def _lost(cell: UtilityCell) -> str:
+    """Return that some runs have no accuracy, or nothing."""
+    read = len(cell.by_seed)
+    return f"accuracy is of {read} of {cell.runs} seeds" if 0 < read < cell.runs else ""
 
 
 def _published(found: Beside, cell: UtilityCell, shown: Shown) -> dict[str, Any]:
@@ -262,10 +284,12 @@ def _published(found: Beside, cell: UtilityCell, shown: Shown) -> dict[str, Any]
     return {
         "source": "published",
         "run": "published",
-        "cell": "VPDR, " + ", ".join([row.table, *(f"{k} {v}" for k, v in row.under.items())]),
-        "data": TITLES[row.dataset] + ("" if found.same_data else f" (not the same data as {data})"),
+        "cell": "published: VPDR, " + ", ".join([row.table, *(f"{k} {v}" for k, v in row.under.items())]),
+        "data": row.said("dataset", TITLES[row.dataset])
+        + ("" if found.same_data else f" (not the same data as {data})"),
         "model": "as published",
-        "framework": row.framework,
+        "model_text": "as published",
+        "framework": row.said("framework", row.framework),
         "defense": row.defense,
         "promised_text": "n/a",
         **({f"domain_{n}": float(v / 100) for n, v in row.domains.items()} if found.same_data else {}),

@@ -260,12 +260,28 @@ def test_given_seeds_override_the_files(path: Path) -> None:
         load(path, seeds=0)
 
 
-@pytest.mark.parametrize("name", ["a/b", "../a", "..", ".a", "a b", "", "a:b", "a\\b", "ä*", "a\n"])
+@pytest.mark.parametrize("name", ["a/b", "../a", "..", ".a", "a b", "a:b", "a\\b", "ä*", "a\n"])
 def test_a_cell_name_that_cannot_name_a_folder_is_refused(path: Path, name: str) -> None:
     with pytest.raises(
         InputError, match=r"cell name .* cannot name a folder; use letters, digits, - _ and dots"
     ):
         loaded(path, yaml.safe_dump({**BASE, "cells": {name: None}}))
+
+
+@pytest.mark.parametrize("name", ["a" * 201, "ä" * 101])
+def test_a_cell_name_too_long_for_a_folder_is_refused(path: Path, name: str) -> None:
+    with pytest.raises(
+        InputError, match=r"cell name .* has 20\d bytes and names a folder; use at most 200\."
+    ):
+        loaded(path, yaml.safe_dump({**BASE, "cells": {name: None}}))
+    assert len(loaded(path, yaml.safe_dump({**BASE, "cells": {name[:100]: None}})).cells) == 1
+
+
+def test_a_file_of_an_audit_is_said_to_be_one() -> None:
+    with pytest.raises(
+        InputError, match=r"hijack\.yaml holds attacks, .* `privkit audit --run RUNS --config"
+    ):
+        load(CONFIGS / "hijack.yaml")
 
 
 def test_cells_of_the_same_name_are_refused(path: Path) -> None:
@@ -276,8 +292,20 @@ def test_cells_of_the_same_name_are_refused(path: Path) -> None:
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ("[a, b]", "cells is list; write one name per cell"),
-        ("7", "cells is int"),
+        ("[a, b]", r"cells is \['a', 'b'\]; write one name per cell"),
+        ("7", "cells is 7"),
+        ("", "cells is None; write one name per cell"),
+        ("{}", r"cells is \{\}; write one name"),
+        ("[]", r"cells is \[\]; write one name"),
+        ("''", "cells is ''; write one name"),
+        ("{no: {}}", "cells: YAML reads a cell's name as False; write it in quotes"),
+        ("{on: {}, a: {}}", "YAML reads a cell's name as True"),
+        ("{null: {}}", "YAML reads a cell's name as None"),
+        ("{~: {}}", "YAML reads a cell's name as None"),
+        ("{'': {}}", "cells: a cell's name is empty; give it one"),
+        ("{a: []}", r"cell a is \[\]; write what the cell changes"),
+        ("{a: false}", "cell a is False; write what the cell changes"),
+        ("{a: ''}", "cell a is ''; write what the cell changes"),
         ("{a: 5, b: }", "cell a is 5; write what the cell changes"),
     ],
 )

@@ -3,6 +3,7 @@
 import itertools
 import json
 import sys
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 
 from privkit import grid, overrides
 from privkit.cli import main
+from privkit.cli.progress import EVERY, Lines
 from privkit.config import Precision, RunConfig, Study, load, merged
 from privkit.data.pacs import Pacs
 from privkit.errors import InputError
-from privkit.train.study import plans
+from privkit.store import Run, RunInfo
+from privkit.train.study import described, plans
 
 BASE: dict[str, Any] = {
     "data": {"name": "digits"},
@@ -122,6 +125,12 @@ def test_anchors_and_merge_keys_work_in_a_grid(tmp_path: Path) -> None:
         (7, r"study\.yaml grid is 7; write axes such as data: and defense:\."),
         ([], r"grid is \[\]; write axes"),
         ({}, r"grid is \{\}; write axes"),
+        (None, "grid is None; write axes"),
+        ({"": {"a": {}}}, "grid: an axis's name is empty; give it one"),
+        ({None: {"a": {}}}, "grid: YAML reads an axis's name as None; write it in quotes"),
+        ({True: {"a": {}}}, "grid: YAML reads an axis's name as True"),
+        ({"defense": {"": {}}}, "grid axis defense: a value's name is empty; give it one"),
+        ({"a": {"x" * 150: {}}, "b": {"y" * 150: {}}}, "has 301 bytes and names a folder; use at most 200"),
         ([{"a": {"x": {}}}, 3], "grid 2 is 3; write axes"),
         ([{"a": {"x": {}}}, {"defense": ["igpp"]}], r"grid 2 axis defense is \['igpp'\]; write its values"),
         ({"defense": {}}, r"grid axis defense is \{\}; write its values"),
@@ -273,6 +282,8 @@ def test_the_rest_of_a_study_is_trained_beside_a_part_of_it(
     [
         (("--data", "mine"), "no data set of this study (digits) is read from a folder"),
         (("--skip-bad",), "can leave records out; leave --skip-bad out"),
+        (("--cells", ""), "--cells '' names no cell; give names with commas between, or leave it out"),
+        (("--cells", "igpp", "--cells", ","), "--cells ',' names no cell"),
         (("--cells", "igp"), "no cell is named 'igp'; cells are igpp, none, vpp"),
         (("--dtype", "fp16"), "'fp16' is not one of"),
     ],
@@ -287,3 +298,95 @@ def test_what_the_command_cannot_do_is_refused_before_anything_is_written(
     assert trained(monkeypatch, written, *arguments) == 2
     assert complaint in " ".join(capsys.readouterr().err.split())
     assert not Path("runs").exists()
+
+
+def test_a_study_that_is_complete_says_so_and_changes_nothing(
+    written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert trained(monkeypatch, written) == 0
+    assert "Nothing to do" not in capsys.readouterr().out
+    before = {p: p.stat().st_mtime_ns for p in Path("runs").rglob("*") if p.is_file()}
+    assert trained(monkeypatch, written) == 0
+    assert capsys.readouterr().out.startswith("Nothing to do: 3 runs are complete, and unchanged.\n")
+    assert {p: p.stat().st_mtime_ns for p in Path("runs").rglob("*") if p.is_file()} == before
+
+
+def test_a_training_says_what_it_trains_where_there_is_no_terminal(
+    written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert trained(monkeypatch, written, "--seeds", "2") == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "encode: 0 of 1",
+        "encode: done",
+        "train fedproto, 6 runs (igpp, none, vpp), rounds: 0 of 2",
+        "train fedproto, 6 runs (igpp, none, vpp), rounds: done",
+    ]
+
+
+def test_a_few_words_name_few_cells(tmp_path: Path) -> None:
+    several = plans(loaded(tmp_path, cells={name: {} for name in "abcde"}))
+    assert described(several) == "fedproto, 5 runs (a, b, c, 2 more), rounds"
+    assert described(several[:1]) == "fedproto, 1 run (a), rounds"
+
+
+def test_plain_lines_come_now_and_then_with_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    lines = Lines(clock=lambda: now)
+    for done in range(3, 21):
+        lines("train", done, 20)
+        now += 10
+    lines("train", 20, 20)
+    lines("train", 0, 4)
+    assert capsys.readouterr().err.splitlines() == [
+        "train: 3 of 20",
+        "train: 6 of 20, about 2 min left",
+        "train: 9 of 20, about 2 min left",
+        "train: 12 of 20, about 1 min left",
+        "train: 15 of 20, about 50 s left",
+        "train: 18 of 20, about 20 s left",
+        "train: done",
+        "train: 0 of 4",
+    ]
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=60))
+def test_plain_lines_are_never_closer_than_they_may_be(steps: list[float]) -> None:
+    import contextlib
+    import io
+
+    now, at, shown = 0.0, [], io.StringIO()
+    lines = Lines(clock=lambda: now)
+    with contextlib.redirect_stderr(shown):
+        for done, step in enumerate(steps):
+            before = shown.tell()
+            lines("train", done, len(steps))
+            at += [now] if shown.tell() > before else []
+            now += step
+        lines("train", len(steps), len(steps))
+    assert all(later - earlier >= EVERY for earlier, later in itertools.pairwise(at))
+    assert shown.getvalue().endswith("train: done\n")
+
+
+HASHES = {"records.photo": "1", "labels.photo": "2", "features.photo": "3", "test.photo": "4", "encoder": "5"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"records.photo": "9", "features.photo": "9"}, "features and records of photo changed"),
+        ({"test.photo": "9"}, "test records of photo changed"),
+        ({"encoder": "9", "features.photo": "9"}, "encoder, features of photo changed"),
+        ({"records.sketch": "9"}, "records of sketch changed"),
+    ],
+)
+def test_changed_data_are_refused_in_words_with_their_domain(
+    tmp_path: Path, changed: dict[str, str], said: str
+) -> None:
+    info = RunInfo(cell="a", seed=0, rounds=1, clients=("photo",), num_classes=2, dim=2, data=HASHES)
+    Run.create(tmp_path / "run", info).close()
+    with pytest.raises(InputError) as refused:
+        Run(tmp_path / "run").refuse_change(replace(info, data=HASHES | changed))
+    assert str(refused.value) == (
+        f"{tmp_path / 'run'} was created with other data: {said}; use a new --out folder, or the data it was "
+        "created with."
+    )

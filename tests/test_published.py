@@ -198,7 +198,7 @@ def test_published_rows_follow_their_cell_once_and_are_marked() -> None:
     ]
     first = records[2]
     assert (first["cell"], first["data"], first["framework"]) == (
-        "VPDR, main accuracy table",
+        "published: VPDR, main accuracy table",
         "PACS",
         "FedProto",
     )
@@ -209,6 +209,28 @@ def test_published_rows_follow_their_cell_once_and_are_marked() -> None:
     assert [r["cell"] for r in utility_table.utility(cells).records()] == ["pacs-fedproto"] * 2 + [
         "pacs-mpft"
     ]
+
+
+def test_what_was_inferred_is_said_to_be_where_it_is_printed() -> None:
+    skewed = cell(method="fedplvm", defense=VPDR, data={"name": "cifar10", "alpha": 5})
+    table = utility_table.utility([skewed, cell(dim=256), cell()], published=ROWS)
+    found = {r["cell"]: (r["framework"], r["data"]) for r in table.records() if r["source"] == "published"}
+    assert found == {
+        "published: VPDR, label-skew table, alpha 5.0": ("FedPLVM", "CIFAR-10 (inferred)"),
+        "published: VPDR, Appendix E.7, d 256": ("FedProto (inferred)", "PACS (inferred)"),
+        "published: VPDR, main accuracy table": ("FedProto", "PACS"),
+        "published: VPDR, Appendix E.3, conditions not stated": ("FedProto", "PACS"),
+    }
+    assert {r.inferred for r in ROWS if r.table not in ("label-skew table", "Appendix E.7")} == {()}
+    assert "| CIFAR-10 (inferred) |" in table.markdown()
+
+
+def test_columns_about_measured_rows_alone_leave_the_table_and_published_rows_stay_marked() -> None:
+    table = utility_table.utility([cell(), cell(method="mpft")], published=ROWS).markdown()
+    head, *rows = table.split("\n\n")[0].splitlines()
+    assert not {"run", "model", "seeds"} & {title.strip() for title in head.split("|")}
+    assert sum(row.startswith("| published: VPDR") for row in rows) == 4
+    assert "In every measured row: run runs; model head; " in table
 
 
 def test_published_rows_enter_no_mean_and_no_test() -> None:

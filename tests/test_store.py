@@ -318,8 +318,8 @@ def test_a_committed_round_that_comes_out_differently_is_refused(copy: Path) -> 
         ({"clients": ("one", "three")}, r"another clients: \['one', 'two'\] there, \['one', 'three'\] now"),
         ({"promise": None}, "another promise: .*'epsilon': 1.0.* there, None now"),
         ({"promise": {"epsilon": 2.0, "delta": 1e-5}}, r"another promise\.epsilon: 1\.0 there, 2\.0 now"),
-        ({"data": {"images": "ac"}}, r"another data\.images: 'ab' there, 'ac' now"),
-        ({"data": {"images": "ab", "more": "x"}}, r"another data\.more: None there, 'x' now"),
+        ({"data": {"images": "ac"}}, "other data: images changed"),
+        ({"data": {"images": "ab", "more": "x"}}, "other data: more changed"),
         (
             {"config": {"method": {"name": "fedproto", "pull": 0.2}, "rounds": ROUNDS}},
             r"another config\.method\.pull: 0\.1 there, 0\.2 now",

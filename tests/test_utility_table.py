@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import math
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -276,6 +277,38 @@ def test_other_records_or_features_are_no_baseline() -> None:
     assert baseline(one, [one, replace(other, data={**one.data, "records.a": "9"})], "wide").cell is None
 
 
+@pytest.mark.parametrize("name", ["test.a", "things.a", "left_out.a", "classes", "records.b"])
+def test_whatever_decides_the_records_must_agree_with_a_named_baseline(name: str) -> None:
+    one = replace(cell("vpp", defense=VPP), data={**cell("vpp").data, name: "1" * 128})
+    twin = replace(cell("named"), data=one.data)
+    assert baseline(one, [one, twin], "named").cell is twin
+    for data in ({**one.data, name: "2" * 128}, {k: v for k, v in one.data.items() if k != name}):
+        other = replace(twin, data=data)
+        found = baseline(one, [one, other], "named")
+        assert (found.cell, found.reason.startswith("cell named has other ")) == (None, True)
+        difference = utility_table.utility([one, other], against="named").records()[0]
+        assert difference["difference"] is None
+        assert "cell named has other" in difference["reason"]
+
+
+def test_test_records_under_another_encoder_are_compared_by_label_and_setting() -> None:
+    one = replace(cell("a"), data={**cell("a").data, "test.a": "1" * 64 + "3" * 64})
+    wide = {**one.data, "features.a": "9", "test.a": "2" * 64 + "3" * 64}
+    assert baseline(one, [one, replace(cell("wide"), data=wide)], "wide").cell is not None
+    # the same encoder gives the same features
+    same = {**one.data, "test.a": wide["test.a"]}
+    assert baseline(one, [one, replace(cell("wide"), data=same)], "wide").cell is None
+    labels = {**wide, "test.a": "2" * 64 + "4" * 64}
+    assert baseline(one, [one, replace(cell("wide"), data=labels)], "wide").cell is None
+    other = cell("wide", data={"name": "digits", "per_class": 9})
+    assert baseline(one, [one, replace(other, data=wide)], "wide").cell is None
+
+
+def test_another_split_is_no_baseline_and_says_so() -> None:
+    one, other = cell("vpp"), cell("named", split={"pool": 0.5})
+    assert baseline(one, [one, other], "named").reason == "cell named has another split"
+
+
 def test_local_training_is_a_baseline_only_as_published() -> None:
     one, alone = cell("vpp", defense=VPP), cell("alone", method=ALONE, defense={"name": "none"})
     tuned = cell("tuned", method=ALONE, defense={"name": "dcr", "release": {"name": "none"}})
@@ -362,11 +395,10 @@ def test_percent_is_how_it_reads_and_not_what_it_is(
 def test_every_format_has_every_row(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert len(printed(monkeypatch, capsys, "utility", trained)[1].strip().splitlines()) == 7 + 2
-    assert (
-        len(printed(monkeypatch, capsys, "utility", trained, "--format", "tex")[1].strip().splitlines())
-        == 7 + 6
-    )
+    markdown = printed(monkeypatch, capsys, "utility", trained)[1].split("\n\n")[0]
+    assert len(markdown.splitlines()) == 7 + 2
+    latex = printed(monkeypatch, capsys, "utility", trained, "--format", "tex")[1]
+    assert len(latex.split("\\end{tabular}")[0].splitlines()) == 7 + 5
     found = list(
         csv.DictReader(io.StringIO(printed(monkeypatch, capsys, "utility", trained, "--format", "csv")[1]))
     )
@@ -436,7 +468,10 @@ def test_an_audit_alone_gives_the_same_differences_as_its_runs() -> None:
         (("attacks", "runs", "--percent"), "are about accuracy"),
         (("attacks", "runs", "--beside", "paper"), "are about accuracy"),
         (("utility", "runs", "--beside", "friend"), "'friend' is not 'paper'"),
-        (("utility", "empty"), "empty has no audit; run `privkit audit --run"),
+        (("utility", "runs", "--against", ""), "baseline '' is unknown; known are igpp, none, local_only"),
+        (("attacks", "runs", "--against", ""), "are about accuracy"),
+        (("utility", "empty"), "empty holds no run; train one with `privkit train CONFIG --out empty`"),
+        (("utility", "nowhere"), "nowhere does not exist; give a folder that `privkit train` or a Recorder"),
     ],
 )
 def test_what_cannot_be_tabulated_is_refused_in_one_sentence(
@@ -455,11 +490,192 @@ def test_what_cannot_be_tabulated_is_refused_in_one_sentence(
     assert "Traceback" not in err
 
 
+# ---------------------------------------------------------------------- what is read is checked
+
+
+@pytest.fixture
+def copied(trained: Path, tmp_path: Path) -> Path:
+    for name in ("igpp-8", "vpp-8", "local"):
+        shutil.copytree(trained / name, tmp_path / "runs" / name)
+    return tmp_path / "runs"
+
+
+def changed_metrics(path: Path, change: Any) -> None:
+    frame = change(pd.read_parquet(path))
+    frame.to_parquet(path, index=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda f: f.assign(accuracy=1.5), "holds the accuracy 1.5, and it is a share from 0 to 1"),
+        (lambda f: f.assign(accuracy=-0.1), "holds the accuracy -0.1"),
+        (lambda f: f.assign(accuracy=float("inf")), "holds the accuracy inf"),
+        (lambda f: f.assign(accuracy=None), "holds the accuracy"),
+        (lambda f: f.iloc[1:], "does not hold one accuracy of each of 4 domains in each of 2 rounds"),
+        (lambda f: f[f["domain"] != "syn"], "does not hold one accuracy"),
+        (lambda f: f[f["round"] == 0], "does not hold one accuracy"),
+        (lambda f: f.assign(domain="syn"), "does not hold one accuracy"),
+        (lambda f: pd.concat([f, f]), "does not hold one accuracy"),
+        (lambda f: f.drop(columns="domain"), "is no table of round, client, domain, accuracy"),
+        (lambda f: f.assign(round="last"), "is no table of"),
+        (lambda f: f.iloc[:0], "is no table of"),
+    ],
+)
+def test_metrics_that_no_training_writes_are_refused_by_name(
+    copied: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    change: Any,
+    complaint: str,
+) -> None:
+    path = copied / "vpp-8" / "seed-2" / "metrics.parquet"
+    changed_metrics(path, change)
+    code, out, err = printed(monkeypatch, capsys, "utility", copied)
+    assert (code, out, "Traceback" in err) == (2, "", False)
+    assert f"{path} {complaint}" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("metrics.parquet", b"", "is no parquet file ("),
+        ("metrics.parquet", b"PAR1 and more", "is no parquet file ("),
+        ("timing.json", b"{", "is not valid JSON"),
+        ("timing.json", b"[]", "holds seconds=None and runs_in_batch=None"),
+        ("timing.json", b'{"seconds": 1.0, "runs_in_batch": 0}', "holds seconds=1.0 and runs_in_batch=0"),
+        ("timing.json", b'{"seconds": -1.0, "runs_in_batch": 2}', "holds seconds=-1.0"),
+        ("timing.json", b'{"seconds": "1", "runs_in_batch": 2}', "holds seconds='1'"),
+        (
+            "timing.json",
+            b'{"seconds": 1.0, "runs_in_batch": true}',
+            "holds seconds=1.0 and runs_in_batch=True",
+        ),
+    ],
+)
+def test_damaged_files_are_refused_by_name(
+    copied: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    content: bytes,
+    complaint: str,
+) -> None:
+    path = copied / "vpp-8" / "seed-2" / name
+    path.write_bytes(content)
+    code, out, err = printed(monkeypatch, capsys, "utility", copied)
+    assert (code, out, "Traceback" in err) == (2, "", False)
+    assert f"{path} {complaint}" in err
+
+
+def test_a_seed_without_metrics_is_not_hidden(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = copied / "vpp-8" / "seed-2" / "metrics.parquet"
+    path.unlink()
+    code, _, err = printed(monkeypatch, capsys, "utility", copied)
+    assert code == 2
+    assert f"{path} is missing, and other runs of cell vpp-8 have theirs; restore it, or remove" in err
+    (row,) = utility_table.utility([replace(cell("found"), runs=5)]).records()
+    assert row["seeds"] == 2
+    assert row["reason"].startswith("accuracy is of 2 of 5 seeds")
+
+
+@pytest.mark.parametrize("again", ["../runs", "igpp-8", "link", "copy"])
+def test_runs_count_once_under_however_many_paths(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], again: str
+) -> None:
+    alone = json.loads(printed(monkeypatch, capsys, "utility", copied, "--format", "json")[1])["rows"]
+    (copied.parent / "link").symlink_to(copied)
+    shutil.copytree(copied, copied.parent / "copy")
+    other = {"link": copied.parent / "link", "copy": copied.parent / "copy"}.get(again, copied / again)
+    code, out, _ = printed(monkeypatch, capsys, "utility", copied, other, "--format", "json")
+    assert (code, json.loads(out)["rows"]) == (0, alone)
+    shown = printed(monkeypatch, capsys, "utility", copied, other)[1]
+    said = f"{other}: igpp-8 is the same runs as in {copied} and counts once."
+    assert (said in shown) == (again in ("igpp-8", "copy"))
+
+
+@pytest.mark.parametrize("cell", ["vpp-8", "local"])
+def test_runs_that_two_folders_share_in_part_are_refused(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cell: str
+) -> None:
+    other = copied.parent / "copy"
+    shutil.copytree(copied / cell, other)
+    shutil.rmtree(other / "seed-3")
+    code, out, err = printed(monkeypatch, capsys, "utility", copied, other)
+    assert (code, out) == (2, "")
+    assert f"{copied} and {other} share 3 of the runs of cell {cell}, and each run may count once" in err
+
+
+# ---------------------------------------------------------------------- what is promised without an audit
+
+
+def test_a_broken_promise_is_in_brackets_without_an_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from privkit.train.loop import train
+
+    study = {**STUDY, "seeds": 1, "rounds": 1, "defense": {"name": "igpp", "epsilon": 8.0}}
+    study["grid"] = {"m": {"frozen": {}, "adapted": {"model": {"adapter": 4}}}}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
+    train(load(tmp_path / "study.yaml"), tmp_path / "runs", device="cpu")
+    out = printed(monkeypatch, capsys, "utility", tmp_path / "runs", "--format", "json")[1]
+    found = {row["cell"]: row for row in json.loads(out)["rows"]}
+    assert [found[c]["promised_text"] for c in ("frozen", "adapted")] == ["8", "(8)"]
+    assert [found[c]["epsilon_promised"] for c in ("frozen", "adapted")] == [8.0, 8.0]
+    assert found["frozen"]["promise_broken"] == ""
+    assert found["adapted"]["promise_broken"].startswith("A1: the encoder depends on private state")
+    markdown = printed(monkeypatch, capsys, "utility", tmp_path / "runs")[1]
+    assert "ε in brackets is no promise. A1: the encoder depends on private state" in markdown
+    assert "(adapted)." in markdown
+    assert "Not audited, so that the promised ε is untested: all cells that promise something." in markdown
+
+
+# ---------------------------------------------------------------------- as wide as a page
+
+
+@pytest.mark.parametrize("form", ["md", "tex"])
+def test_what_all_rows_share_is_said_once_below(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    text = printed(monkeypatch, capsys, "utility", trained, "--format", form)[1]
+    table = text.split("\n\n")[0] if form == "md" else text.split("\\end{tabular}")[0]
+    assert str(trained) not in table
+    assert "frozen encoder" not in table
+    below = text[len(table) :]
+    assert "data digits; model head; seeds 4." in below
+    assert "Models: head = frozen encoder, trained head." in below
+    machine = printed(monkeypatch, capsys, "utility", trained, "--format", "csv")[1]
+    for row in csv.DictReader(io.StringIO(machine)):
+        assert (row["data"], row["model"], row["seeds"]) == ("digits", "frozen encoder, trained head", "4")
+
+
+def test_columns_that_no_row_has_are_left_out_with_a_sentence() -> None:
+    one = replace(cell("only"), by_seed={0: 0.5}, domains={"a": 0.5}, runs=1)
+    table = utility_table.utility([one])
+    shown, below = table.markdown().split("\n\n", 1)
+    assert "n/a" not in shown
+    assert "Left out, as no row has them: STD over domains (sample), sd over seeds (sample)" in below
+    assert {"std_seeds", "p_t_holm", "against_local"} <= set(table.keys())
+
+
+def test_models_are_short_in_the_table_and_explained_once() -> None:
+    wide = {"adapter": 16, "inside": True}
+    cells = [
+        replace(cell("a", model=wide), model=utility_cells.trained({"model": wide})),
+        replace(cell("b"), model="frozen encoder, trained head"),
+        replace(cell("c"), model="frozen encoder, trained head"),
+    ]
+    shown, below = utility_table.utility(cells).markdown().split("\n\n", 1)
+    assert "| adapter 16, inside |" in shown
+    assert shown.count("| head |") == 2
+    assert below.count("adapter of width 16 inside every block of the frozen backbone, trained head") == 1
+
+
 def test_an_unfinished_run_is_refused_with_the_way_out(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import shutil
-
     shutil.copytree(trained / "none", tmp_path / "none")
     path = tmp_path / "none" / "seed-0" / "run.json"
     document = json.loads(path.read_text(encoding="utf-8"))

@@ -55,7 +55,7 @@ def table(
     from privkit.errors import InputError
 
     folders = expanded(runs)
-    if kind is Kind.ATTACKS and (against or percent or beside):
+    if kind is Kind.ATTACKS and (against is not None or percent or beside):
         raise InputError(
             "--against, --percent and --beside are about accuracy; leave them out, or ask for privkit table utility."
         )
@@ -71,21 +71,31 @@ def _attacks(folders: list[Path]) -> "Table":
 
 
 def _utility(folders: list[Path], against: str | None, beside: Source | None, *, percent: bool) -> "Table":
+    from reports.utility_once import once
     from reports.utility_published import published
     from reports.utility_table import utility
 
-    cells = [cell for folder in folders for cell in _cells(folder)]
+    cells, said = once([cell for folder in folders for cell in _cells(folder)])
     rows = published() if beside is Source.PAPER else []
-    return utility(cells, against=against or "igpp", published=rows, percent=percent)
+    return utility(
+        cells, against="igpp" if against is None else against, published=rows, percent=percent, said=said
+    )
 
 
 def _cells(folder: Path) -> "list[UtilityCell]":
     """Return the cells of a folder of runs, with its audit if it has one; or those of an audit alone."""
     from privkit import store
     from privkit.audit.cells import cells
+    from privkit.errors import InputError
     from reports import findings_file, utility_cells
 
-    if not folder.is_dir() or not any(folder.rglob("run.json")):
+    if not folder.is_dir():
+        raise InputError(f"{folder} does not exist; give a folder that `privkit train` or a Recorder wrote.")
+    if not any(folder.rglob("run.json")):
+        if not any(folder.rglob(findings_file.NAME)):
+            raise InputError(
+                f"{folder} holds no run; train one with `privkit train CONFIG --out {folder}`, or give another folder."
+            )
         return utility_cells.of_findings(folder.as_posix(), findings_file.of_run(folder))
     audited = (folder / "audit" / findings_file.NAME).is_file()
     findings = findings_file.of_run(folder) if audited else None
@@ -96,11 +106,11 @@ def _cells(folder: Path) -> "list[UtilityCell]":
 
 
 def expanded(runs: list[Path]) -> list[Path]:
-    """Return folders with patterns expanded, for shells that leave that to us; each folder once."""
+    """Return folders with patterns expanded, for shells that leave that to us; each folder once, by its first name."""
     import glob
 
     found: list[Path] = []
     for run in runs:
         matches = [run] if run.exists() else [Path(match) for match in sorted(glob.glob(str(run)))]
         found += [match for match in matches if match.is_dir()] or [run]
-    return list(dict.fromkeys(found))
+    return list({run.resolve(): run for run in reversed(found)}.values())[::-1]

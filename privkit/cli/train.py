@@ -43,7 +43,7 @@ def train(
     ),
 ) -> None:
     """Train, and record everything that leaves a client. A killed training goes on where it was."""
-    from privkit.cli.progress import bars
+    from privkit.cli.progress import Named, bars
     from privkit.config import load
 
     study = _changed(load(config, seeds=seeds), data, cells, dtype, skip_bad=skip_bad)
@@ -52,18 +52,22 @@ def train(
 
     from privkit.train.loop import train as run
 
+    whole = _complete(study, folder)
     torch.set_num_threads(threads)
     left_out: list[str] = []
     with bars() as progress:
-        paths = run(study, folder, device=device, progress=progress, notice=left_out.append)
+        named = Named(progress)
+        paths = run(
+            study, folder, device=device, progress=named, notice=left_out.append, announce=named.announce
+        )
     for sentence in left_out:
         typer.echo(sentence)
     for stopped in filter(None, map(_stopped, paths)):
         typer.echo(stopped)
-    typer.echo(
-        f"{len(paths)} run{'s' * (len(paths) > 1)} in {folder}. Next: privkit audit --run {folder}, "
-        f"or privkit table utility {folder}"
-    )
+    runs = f"{len(paths)} run{'s' * (len(paths) > 1)}"
+    if whole:
+        typer.echo(f"Nothing to do: {runs} {'are' if len(paths) > 1 else 'is'} complete, and unchanged.")
+    typer.echo(f"{runs} in {folder}. Next: privkit audit --run {folder}, or privkit table utility {folder}")
 
 
 def _changed(
@@ -73,11 +77,30 @@ def _changed(
     from privkit import overrides
     from privkit.config import Precision
 
-    wanted = [name for text in cells for name in text.split(",") if name]
+    wanted = [name for text in cells for name in _names(text)]
     study = overrides.only(study, wanted) if wanted else study
     study = overrides.with_root(study, data) if data is not None else study
     study = overrides.skipping_bad(study) if skip_bad else study
     return overrides.with_precision(study, Precision(dtype)) if dtype is not None else study
+
+
+def _names(text: str) -> list[str]:
+    """Return the names in a value of --cells; one that names nothing is refused."""
+    from privkit.errors import InputError
+
+    names = [name for name in text.split(",") if name]
+    if not names:
+        raise InputError(f"--cells {text!r} names no cell; give names with commas between, or leave it out.")
+    return names
+
+
+def _complete(study: "Study", folder: Path) -> bool:
+    """Return whether every run of a study is there and complete."""
+    from privkit.store import Run
+    from privkit.train.study import plans
+
+    paths = [folder / plan.name for plan in plans(study)]
+    return all((path / "run.json").exists() and Run(path).complete for path in paths)
 
 
 def _stopped(path: Path) -> str:

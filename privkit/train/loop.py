@@ -57,6 +57,7 @@ def train(
     server: AbstractServer | None = None,
     progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda sentence: None,
+    announce: Callable[[str], None] = lambda what: None,
 ) -> list[Path]:
     """Train every run of a study that is not complete yet, and return all of their folders.
 
@@ -67,6 +68,7 @@ def train(
         server: who merges and answers; the honest server by default.
         progress: called with a stage's name, how much of it is done, and of how much.
         notice: called once with each sentence about records that are left out.
+        announce: called before each batch with what is trained in it, in a few words.
 
     Raises:
         InputError: a run there was created from another configuration, data or seed.
@@ -94,6 +96,7 @@ def train(
     for batch in studies.batches(root, todo):
         data = encoded[source(batch[0].config)]
         names = [plan.name for plan in batch]
+        announce(studies.described(batch))
         runs = [studies.open_run(root, plan, data, names) for plan in batch]
         diverged += _Batch(batch, runs, data, target, server or HonestServer()).train(progress)
     if diverged:

@@ -30,6 +30,8 @@ from privkit.train.encoded import Encoded
 from privkit.transcript import Records
 from privkit.weights import Weights
 
+_NAMED = 3  # cells that a few words about a batch name
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
@@ -254,6 +256,14 @@ def batches(root: Path, todo: list[Plan]) -> list[list[Plan]]:
         if plan.name not in placed:
             fresh.setdefault(_shared(plan.config), []).append(plan)
     return [*groups, *fresh.values()]
+
+
+def described(batch: list[Plan]) -> str:
+    """Return what a batch trains, in a few words: its method, its runs and the first of its cells."""
+    names = list(dict.fromkeys(plan.cell for plan in batch))
+    more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    runs = f"{len(batch)} run{'s' * (len(batch) > 1)}"
+    return f"{batch[0].config.method.name}, {runs} ({', '.join(names[:_NAMED])}{more}), rounds"
 
 
 def _alike(one: Plan, other: Plan) -> bool:
