@@ -1,5 +1,9 @@
-"""Two ways to do the same work: checked first, then timed in turns, then their memory, each in a process of its own."""
+"""Two ways to do the same work: checked first, then timed in turns in a process of their own, then each one's memory.
 
+What ran before leaves its mark on a process: how fast fresh memory comes depends on what was freed.
+"""
+
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -56,7 +60,7 @@ class Pair:
                 id=self.id,
                 workload=self.workload,
                 peer=self.peer,
-                **spread([float("nan")] if void else self._ratios()),
+                **spread([float("nan")] if void else json.loads(in_child(*self._command, "ratios"))),
                 unit="x",
                 check=said if void else f"{said}; {self._memory()}",
                 void=void,
@@ -65,21 +69,24 @@ class Pair:
             )
         ]
 
-    def _ratios(self) -> list[float]:
+    @property
+    def _command(self) -> tuple[str, str, str]:
+        return "benchmarks.pairs", self.module, self.key
+
+    def ratios(self) -> list[float]:
+        """Return the peer's CPU time / ours, one per turn; the first call of each side is not timed."""
         ours, theirs = self.ours(), self.theirs()
         for work in (ours, theirs):
             work()
         return [cpu_seconds(theirs) / cpu_seconds(ours, loops=self.loops) for _ in range(self.turns)]
 
     def _memory(self) -> str:
-        mine, other = (
-            peak_in_child("benchmarks.pairs", self.module, self.key, s) for s in ("ours", "theirs")
-        )
+        mine, other = (in_child(*self._command, side) for side in ("ours", "theirs"))
         return f"peak memory {mine} MB, theirs {other} MB"
 
 
-def peak_in_child(*command: str) -> str:
-    """Return what a module, run in a process of its own, says about its memory: megabytes, or n/a."""
+def in_child(*command: str) -> str:
+    """Return what a module prints in a process of its own."""
     _, printed = process_seconds([sys.executable, "-m", *command])
     return printed.strip()
 
@@ -113,6 +120,7 @@ def one_thread() -> None:
 
 if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
-    module, key, side = sys.argv[1:]
+    module, key, wanted = sys.argv[1:]
     one_thread()
-    print(peak_of(getattr(import_module(module).PAIRS[key], side)))
+    pair = import_module(module).PAIRS[key]
+    print(json.dumps(pair.ratios()) if wanted == "ratios" else peak_of(getattr(pair, wanted)))

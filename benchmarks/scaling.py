@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.pairs import one_thread, peak_in_child, peak_of
+from benchmarks.pairs import in_child, one_thread, peak_of
 from benchmarks.protocol import Limit, Result, spread
 from benchmarks.synthetic import Blobs, Flat
 from privkit import plug
@@ -118,7 +118,7 @@ def memory_with_rounds() -> list[Result]:
 
 
 def _peak(method: str, *, clients: int, rounds: int) -> str:
-    return peak_in_child("benchmarks.scaling", method, str(clients), str(rounds))
+    return in_child("benchmarks.scaling", method, str(clients), str(rounds))
 
 
 ROWS = [

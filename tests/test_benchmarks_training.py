@@ -1,5 +1,6 @@
 """The benchmarks of training compare the same work: peers and engine agree where nothing is timed, and can disagree."""
 
+import json
 from functools import partial
 from typing import Any
 
@@ -175,12 +176,27 @@ def test_a_row_whose_check_fails_is_void_and_not_timed():
     assert np.isnan(found.value)
 
 
-def test_both_sides_are_warmed_up_and_take_turns(monkeypatch):
+def test_both_sides_are_warmed_up_and_take_turns():
     calls: list[str] = []
-    monkeypatch.setattr(pairs, "peak_in_child", lambda *command: command[-1])
-    (found,) = pair(False, calls).results()
+    found = pair(False, calls).ratios()
     assert calls == ["ours", "theirs", *(["theirs", *["ours"] * 3] * 2)]
-    assert found.check == "equal; peak memory ours MB, theirs theirs MB"
+    assert len(found) == 2
+
+
+def test_a_row_is_timed_and_measured_in_processes_of_its_own(monkeypatch):
+    said = {"ratios": "[3.0, 1.0, 2.5]", "ours": "7", "theirs": "9"}
+    monkeypatch.setattr(pairs, "in_child", lambda *command: said[command[-1]])
+    (found,) = pair(False, []).results()
+    assert (found.value, found.low, found.high, found.verdict) == (2.5, 1.0, 3.0, "stretch")
+    assert found.check == "equal; peak memory 7 MB, theirs 9 MB"
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own_finds_its_row():
+    release = next(p for p in training.PAIRS.values() if p.id == "P6")
+    ratios = json.loads(pairs.in_child("benchmarks.pairs", release.module, release.key, "ratios"))
+    assert len(ratios) == release.turns
+    assert min(ratios) > 1
 
 
 def test_every_row_can_be_found_again_by_its_child():
