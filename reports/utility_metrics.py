@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from privkit import atomic
 from privkit.errors import InputError
@@ -61,13 +61,15 @@ def seconds(run: Run) -> float | None:
     if not path.exists():
         return None
     held: Any = atomic.read_json(path)
-    spent, runs = (held.get(k) if isinstance(held, Mapping) else None for k in ("seconds", "runs_in_batch"))
-    if not _at_least(0, spent) or not _at_least(1, runs):
-        raise InputError(
-            f"{path} holds seconds={spent!r} and runs_in_batch={runs!r}, and they are at least 0 and 1; "
-            "it was damaged or edited: remove it."
-        )
-    return float(spent) / float(runs)
+    known: Mapping[str, Any] = held if isinstance(held, Mapping) else {}
+    spent: Any = known.get("seconds")
+    runs: Any = known.get("runs_in_batch")
+    if _at_least(0.0, spent) and _at_least(1.0, runs):
+        return spent / runs
+    raise InputError(
+        f"{path} holds seconds={spent!r} and runs_in_batch={runs!r}, and they are at least 0 and 1; "
+        "it was damaged or edited: remove it."
+    )
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -86,10 +88,10 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _is_share(value: Any) -> bool:
-    return _at_least(0, value) and value <= 1
+    return _at_least(0.0, value) and value <= 1
 
 
-def _at_least(least: float, value: Any) -> TypeGuard[float]:
+def _at_least(least: float, value: Any) -> bool:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     return math.isfinite(value) and value >= least
