@@ -408,7 +408,9 @@ def test_the_published_budget_that_comes_with_privkit_is_valid() -> None:
     listed = yaml.safe_load(path.read_text(encoding="utf-8"))["attacks"]
     built = [plug.build("attacks.hijack", settings) for settings in listed]
     assert [one.settings() for one in built] == [
-        FeatureInversion(tier=tier, targets=12, restarts=5, steps=100_000, learning_rate=0.01).settings()
+        FeatureInversion(
+            tier=tier, targets=12, restarts=5, steps=100_000, learning_rate=0.01, largest_image=None
+        ).settings()
         for tier in ("public", "shadow", "client")
     ]
 

@@ -367,7 +367,7 @@ def test_the_meter_leaves_canaries_out():
 def test_a_run_with_canaries_chooses_as_one_without(partition):
     """At an epsilon at which scores decide: canaries far out separate other coordinates than the records do."""
     canaries = np.zeros((4, DIM))
-    canaries[:, 50:] = 40.0 * np.array([1, -1, -1, 1])[:, None]
+    canaries[:, 50:] = 40.0 * np.array([1, 1, -1, -1])[:, None]
     planted = held().with_records(canaries, np.array([CLASSES, CLASSES, CLASSES + 1, CLASSES + 1]))
     mechanism = Vpp(epsilon=1e5, rho=0.1, partition=partition).mechanism(rounds=1)
     known = Known(classes=CLASSES, public=held(9))
