@@ -380,6 +380,6 @@ def test_other_things_are_another_data_set(tmp_path):
     run = trained(tmp_path, [positive(rows), negative(POOL, rows)], rounds=1)
     before = tree(run.path)
     changed = study(tmp_path, [positive(rows), negative(POOL, rows + 400)], rounds=1)
-    with pytest.raises(InputError, match=r"another data\.things\.negative"):
+    with pytest.raises(InputError, match=r"other data: things shown of negative changed"):
         train(changed, run.path, device="cpu")
     assert tree(run.path) == before
