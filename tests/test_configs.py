@@ -135,7 +135,7 @@ def test_studies_vary_what_they_say_they_vary() -> None:
 def test_controls_isolate_one_thing_each() -> None:
     cells = study("controls").cells
     for data, norm in (("digits", 1.0), ("objects", 5.0)):
-        for framework in FRAMEWORKS:
+        for framework in FRAMEWORKS[: 6 if data == "digits" else 5]:
             igpp, less, capped = (cells[f"{data}-{framework}-igpp{x}"] for x in ("", "-eps2", "-cap"))
             assert less.defense.settings() == {**igpp.defense.settings(), "epsilon": 0.9}
             assert capped.defense == igpp.defense
@@ -236,9 +236,9 @@ def test_every_client_of_a_skewed_study_has_two_classes_that_can_be_split(name: 
         each = settings.get("per_class") or (800 // classes - settings["test_per_class"])
         wanted = {key: settings[key] for key in ("clients", "alpha")}
         labels = np.repeat(np.arange(classes), each)
-        none = Labelled(np.zeros((0, 1), np.uint8), np.zeros(0, np.int64))
+        test = Labelled(np.zeros((1, 1), np.uint8), np.zeros(1, np.int64))
         train = Labelled(np.zeros((len(labels), 1), np.uint8), labels)
-        clients = clients_of(train, none, **wanted, seed=settings["partition_seed"], empty=Empty.REFUSE)
+        clients = clients_of(train, test, **wanted, seed=settings["partition_seed"], empty=Empty.REFUSE)
         for client in clients:
             parts = divide(client.labels, num_classes=classes, shares=config.split.shares, seed=0, client=0,
                            name=client.name, tests=labels)  # fmt: skip
