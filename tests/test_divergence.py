@@ -1,4 +1,4 @@
-"""A run that diverges is named and left out: nothing of its neighbours is lost."""
+"""What cannot be trained is refused before it begins; a run that diverges is named, and its neighbours go on."""
 
 import filecmp
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from privkit.config import load
-from privkit.errors import DivergedError
+from privkit.errors import DivergedError, InputError
 from privkit.store import Run
 from privkit.train.loop import train
 
@@ -33,7 +33,9 @@ def test_a_server_that_diverges_in_one_cell_leaves_the_others_alone(tmp_path):
         "fine": {},
         "later": {"method": {"name": "local_only"}, "rounds": 3},
     }
-    with pytest.raises(DivergedError, match=r"cell noisy \(seed 0\) diverged in round \d: the server's .*; change"):
+    with pytest.raises(
+        DivergedError, match=r"cell noisy \(seed 0\) diverged in round \d: the server's .*; change"
+    ):
         train(study(tmp_path, **cells), tmp_path / "runs", device="cpu")
     assert Run(tmp_path / "runs" / "fine" / "seed-0").complete
     assert Run(tmp_path / "runs" / "later" / "seed-0").complete
@@ -59,3 +61,28 @@ def test_the_same_command_says_the_same_again_and_without_that_cell_all_is_well(
 def test_every_run_that_diverged_is_counted(tmp_path):
     with pytest.raises(DivergedError, match=r"cell one .*, and 1 more run diverged; change"):
         train(study(tmp_path, one=NOISY, two=NOISY), tmp_path / "runs", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (
+            {
+                "method": {"name": "fedproto", "weights": "published"},
+                "defense": {"name": "sumcount", "epsilon": 8.0},
+            },
+            "cell odd: client 0 sent no exact record counts.*; set weights to uniform",
+        ),
+        (
+            {
+                "method": {"name": "fedavg_head"},
+                "mixed": [{"encoder": "usps_cnn"}, {"encoder": "usps_cnn", "model": {"hidden": [4]}}],
+            },
+            "cell odd: client 1 sent head.*model.hidden",
+        ),
+    ],
+)
+def test_messages_that_no_server_could_merge_are_refused_before_anything_is_written(tmp_path, cell, message):
+    with pytest.raises(InputError, match=message):
+        train(study(tmp_path, fine={}, odd=cell), tmp_path / "runs", device="cpu")
+    assert not (tmp_path / "runs").exists()

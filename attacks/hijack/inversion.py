@@ -134,8 +134,8 @@ class FeatureInversion(Plugin):
     largest_image: int | None = Field(
         default=4096,
         ge=1,
-        description="numbers (channels x height x width) of the largest image that is rebuilt; larger ones take minutes "
-        "per cell, and are only rebuilt where this is null",
+        description="numbers (channels x height x width) of the largest image that is rebuilt; larger ones take "
+        "minutes per cell, and are only rebuilt where this is null",
     )
     round: int | None = Field(
         default=None,
@@ -164,8 +164,8 @@ class FeatureInversion(Plugin):
         channels, height, width = image_shape
         if self.largest_image is not None and channels * height * width > self.largest_image:
             raise NotApplicableError(
-                f"images of {channels} x {height} x {width} take minutes per cell; set largest_image: null for inversion, "
-                "as configs/hijack.yaml does, and give the file to --config"
+                f"images of {channels} x {height} x {width} take minutes per cell; set largest_image: null for "
+                "inversion, as configs/hijack.yaml does, and give the file to --config"
             )
 
     def goals(self, view: ServerView, *, num_classes: int, seed: int) -> list[Goal]:

@@ -62,13 +62,22 @@ def averages_by_size(uploads: Mapping[int, ByClass], *, num_classes: int, dim: i
     Raises:
         InputError: a message has no exact record counts.
     """
-    sizes = {client: _records(client, sent) for client, sent in uploads.items()}
+    records = sizes(uploads)
     total, holders = np.zeros((num_classes, dim)), np.zeros(num_classes, dtype=np.int64)
     for client, sent in uploads.items():
         own = class_averages({client: sent}, num_classes=num_classes, dim=dim)
-        total += sizes[client] / sum(sizes.values()) * own.vectors
+        total += records[client] / sum(records.values()) * own.vectors
         holders += own.holders
     return Averages(total, holders)
+
+
+def sizes(uploads: Mapping[int, ByClass]) -> dict[int, int]:
+    """Return how many records are behind each client's message.
+
+    Raises:
+        InputError: a message has no exact record counts.
+    """
+    return {client: _records(client, sent) for client, sent in uploads.items()}
 
 
 def _records(client: int, sent: ByClass) -> int:

@@ -90,6 +90,13 @@ class AbstractMethod(Plugin):
     def merge(self, server: State, uploads: Mapping[int, Any]) -> State:
         """Return the server's state after one round's messages (payloads), keyed by client."""
 
+    def refuse_unusable(self, uploads: Mapping[int, Any]) -> None:
+        """Raise if the server cannot merge such messages; asked of the first ones before anything is trained.
+
+        Raises:
+            InputError: it cannot.
+        """
+
     def arrived(self, uploads: Mapping[int, Any]) -> Mapping[int, Any]:
         """Return one round's messages as the server takes them; by default, as they are."""
         return uploads

@@ -55,8 +55,11 @@ class FedAvgHead(AbstractMethod):
     def start(self, *, dim: int, num_classes: int, seed: int) -> State:
         return {}
 
-    def merge(self, server: State, uploads: Mapping[int, Update]) -> State:
+    def refuse_unusable(self, uploads: Mapping[int, Update]) -> None:
         _refuse_different({client: sent.named for client, sent in uploads.items()})
+
+    def merge(self, server: State, uploads: Mapping[int, Update]) -> State:
+        self.refuse_unusable(uploads)
         sent = [uploads[client].named for client in sorted(uploads)]
         return {
             name: np.stack([one[name] for one in sent]).mean(0, dtype=np.float64).astype(np.float32)

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from privkit.batch import Batch
-from privkit.methods._averages import averages_by_size, class_averages
+from privkit.methods._averages import averages_by_size, class_averages, sizes
 from privkit.methods._base import AbstractPrototypeMethod, State, cross_entropy
 from privkit.methods._down import Down
 from privkit.methods._pull import distance_of_all_pairs, distance_to_own, nearness
@@ -56,6 +56,10 @@ class FedProto(AbstractPrototypeMethod):
             "prototypes": np.zeros((num_classes, dim), dtype=np.float32),
             "holders": np.zeros(num_classes, dtype=np.int64),
         }
+
+    def refuse_unusable(self, uploads: Mapping[int, ByClass]) -> None:
+        if self.weights == "published":
+            sizes(uploads)
 
     def merge(self, server: State, uploads: Mapping[int, ByClass]) -> State:
         num_classes, dim = server["prototypes"].shape

@@ -136,12 +136,16 @@ def refuse_impossible(plan: Plan, data: Encoded) -> None:
     parts(plan, data)
     canaries(plan, data)
     mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
-    free = known(plan, data)
+    free, sent = known(plan, data), {}
     for m, mine in enumerate(first_messages(plan, data)):
         try:
-            mechanism.send(mine, NoNoise(), free[m])
+            sent[m] = mechanism.send(mine, NoNoise(), free[m]).payload
         except ValueError as error:
             raise InputError(f"cell {plan.cell}, client {data.names[m]}: {error}") from None
+    try:
+        plan.config.method.refuse_unusable(sent)
+    except ValueError as error:
+        raise InputError(f"cell {plan.cell}: {error}") from None
 
 
 def first_messages(plan: Plan, data: Encoded) -> list[Embeddings] | list[Weights]:
