@@ -450,7 +450,9 @@ def test_a_sibling_whose_method_changed_is_trained_by_its_own_method(copy):
 
 def test_training_that_diverges_is_refused_with_its_way_out(tmp_path):
     wild = {"method": {"training": {"learning_rate": 1e30}}}
-    with pytest.raises(InputError, match=r"cell .* \(seed 0\) diverged in round 1: .* of client 0 .*; lower method.training"):
+    with pytest.raises(
+        InputError, match=r"cell .* \(seed 0\) diverged in round 1: .* of client 0 .*; lower method.training"
+    ):
         train(single(tmp_path, "plain", **wild), tmp_path / "runs", device="cpu")
 
 

@@ -152,7 +152,9 @@ class Mechanism(ABC):
     def privatize_weights(self, weights: Weights, noise: Noise) -> PrivatizedWeights:
         """Return one message of trained parameters and what it cost, which is what :meth:`weights_event` says."""
         self.weights_event(weights)
-        raise TypeError(f"{type(self).__name__} states a cost of weights and sends none; define privatize_weights.")
+        raise TypeError(
+            f"{type(self).__name__} states a cost of weights and sends none; define privatize_weights."
+        )
 
     def remember(self, known: Known, sent: Privatized) -> Mapping[str, np.ndarray]:
         """Return what later messages may read of the messages up to this one; nothing by default."""
