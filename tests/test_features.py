@@ -30,9 +30,9 @@ class Means(AbstractEncoder):
     def fingerprint(self) -> str:
         return "ab"
 
-    def encode(self, images: np.ndarray) -> np.ndarray:
-        self.calls.append(len(images))
-        rows = images.reshape(len(images), 2, -1)
+    def encode(self, records: np.ndarray) -> np.ndarray:
+        self.calls.append(len(records))
+        rows = records.reshape(len(records), 2, -1)
         return (self.scale * rows.mean(axis=2)).astype(np.float32)
 
 

@@ -49,7 +49,9 @@ def controls(cells: list[Cell]) -> dict[str, float]:
 def model_key(cell: Cell) -> str:
     """Return what two cells must share for their accuracies to be comparable: data, encoders, models and split."""
     config = cell.first.info.config
-    return atomic.canonical_json([config.get(part) for part in ("data", "encoder", "model", "mixed", "split")])
+    return atomic.canonical_json(
+        [config.get(part) for part in ("data", "encoder", "model", "mixed", "split")]
+    )
 
 
 def _metrics(run: Run) -> list[dict[str, Any]]:
