@@ -211,7 +211,7 @@ def picture_seconds() -> tuple[float, str]:
         encode()
     except InputError as error:
         return float("nan"), f"n/a: {error}"
-    return cpu_seconds(encode) / PICTURES, "a pass of EfficientNet-Lite0"
+    return cpu_seconds(encode) / PICTURES, "with EfficientNet-Lite0"
 
 
 ROWS = [measured]
