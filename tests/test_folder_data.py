@@ -3,6 +3,7 @@
 import bz2
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from privkit.data._base import AbstractData, Domain
 from privkit.data._decode import in_colour
 from privkit.data._folders import natural
 from privkit.data.digits5 import Digits5
+from privkit.data.fashion_mnist import FashionMnist
 from privkit.data.office_caltech import OfficeCaltech
 from privkit.data.pacs import Pacs
 from privkit.errors import InputError
@@ -1166,3 +1168,15 @@ def test_what_is_missing_is_refused_with_layout_source_and_twin(name: str, tmp_p
         data = plug.build("privkit.data", {"name": name, "root": str(root)})
         assert isinstance(data, AbstractData)
         refused(data, rf"{said}.*; .* is read as .* \(docs/folders\.md; .*\d{{4}}.*\): .* take data: \w+")
+        refused(data, r"name your folder with `privkit train CONFIG --data DIR`, or take data: \w+")
+
+
+def test_only_what_debian_has_is_said_to_be_in_debian(tmp_path: Path) -> None:
+    said = (
+        r"put it there, on Debian run `apt install dataset-fashion-mnist`, which fills {}, name your folder"
+    )
+    default = FashionMnist.model_fields["root"].default
+    refused(FashionMnist(root=tmp_path), said.format(re.escape(str(default))))
+    with pytest.raises(InputError) as found:
+        Pacs(root=tmp_path).load()
+    assert "Debian" not in str(found.value)

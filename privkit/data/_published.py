@@ -15,18 +15,26 @@ class Published:
         layout: how its files lie below the root.
         source: who published it, where.
         twin: the data plug-in that needs no files of the user's.
+        package: how a package manager gets the files, and where it puts them; empty where none has them.
     """
 
     title: str
     layout: str
     source: str
     twin: str
+    package: str = ""
 
     def missing(self, what: str) -> InputError:
         """Return the one sentence for files that are not there."""
+        ways = [
+            "put it there",
+            self.package,
+            "name your folder with `privkit train CONFIG --data DIR`",
+            f"or take data: {self.twin}, which needs no files of yours",
+        ]
         return InputError(
-            f"{what}; {self.title} is read as {self.layout} (docs/folders.md; {self.source}): put it there, "
-            f"or take data: {self.twin}, which needs no files of yours."
+            f"{what}; {self.title} is read as {self.layout} (docs/folders.md; {self.source}): "
+            f"{', '.join(filter(None, ways))}."
         )
 
     def folder(self, root: Path) -> Path:
@@ -36,7 +44,7 @@ class Published:
             InputError: it is a file, or is not there.
         """
         if root.is_file():
-            raise InputError(f"root={str(root)!r} is a file; unpack it and give the folder.")
+            raise InputError(f"root={str(root)!r} is a file; unpack it and give the folder, as --data DIR.")
         if not root.is_dir():
             raise self.missing(f"root={str(root)!r} does not exist")
         return root

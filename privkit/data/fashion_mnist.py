@@ -16,9 +16,10 @@ from privkit.data._skew import AbstractSkewedData
 CLASSES = 10
 PUBLISHED = Published(
     title="Fashion-MNIST",
-    layout="{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz], as Debian's dataset-fashion-mnist has it",
+    layout="{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz]",
     source="Xiao et al., Fashion-MNIST, 2017, arXiv:1708.07747",
     twin="digits",
+    package="on Debian run `apt install dataset-fashion-mnist`, which fills /usr/share/datasets/fashion-mnist",
 )
 SHA256 = {  # of the images and labels, unpacked
     "train": (
