@@ -453,6 +453,22 @@ def test_a_choice_of_attacks_is_never_ok_and_replaces_nothing(tmp_path: Path, sh
     assert (path / "audit" / "audit.md").read_bytes() == whole
 
 
+@pytest.mark.parametrize("values", [("",), (",",), (" , ",), ("cosine", "")])
+def test_an_empty_choice_of_attacks_is_not_every_attack(
+    tmp_path: Path, shell: Shell, values: tuple[str, ...]
+) -> None:
+    path = recorded(tmp_path / "mine", noise_factor=1.0)
+    code, out, err = shell(
+        "audit", "--run", path, *(part for value in values for part in ("--attacks", value))
+    )
+    assert (code, out) == (2, "")
+    said = (
+        f"privkit: --attacks {values[-1]!r} names no attack; give names with commas between, or leave it out."
+    )
+    assert " ".join(err.split()) == said
+    assert not (path / "audit").exists()
+
+
 @pytest.mark.parametrize(
     ("canaries", "complaint"),
     [

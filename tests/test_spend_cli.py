@@ -238,7 +238,7 @@ def test_silos_with_records_of_their_own_stay_apart(silos: tuple[Path, Path], sh
 
 
 def test_silos_that_share_records_add_up_round_by_round(silos: tuple[Path, Path], shell: Shell) -> None:
-    (both,) = shell.clients("--run", silos[0], "--run", silos[1], "--shared", "north,south")
+    (both,) = shell.clients("--run", silos[0], "--run", silos[1], "--shared", "north, south")
     assert (both["run"], both["client"]) == ("north + south", "north:client 0 + south:client 0")
     mus = [math.sqrt(n / 64 + s / 256) for n, s in ((1, 1), (2, 2), (2, 3))]
     assert [p["epsilon"] for p in both["curve"]] == [
@@ -265,6 +265,8 @@ def test_clients_of_one_run_can_share_by_name(tmp_path: Path, shell: Shell) -> N
         ("north,east", "--shared 'east' names no client; write run:client, one of north:client 0"),
         ("client 0,north", "--shared 'client 0' names 2 clients"),
         ("north", "name at least two clients"),
+        ("", "--shared '' names no client; give names with commas between, or leave it out"),
+        (",", "--shared ',' names no client"),
     ],
 )
 def test_names_that_fit_no_client_or_several_are_refused(

@@ -39,8 +39,8 @@ def audit(
 
     if not run.is_dir():
         raise InputError(f"{run} does not exist; give a folder that `privkit train` or a Recorder wrote.")
-    lock = hold(run)
     chosen, whole = _chosen(attacks, config)
+    lock = hold(run)
     with bars() as progress:
         findings = run_audit(run, attacks=chosen, progress=progress)
     # a choice of attacks must not replace the audit of all of them
@@ -58,14 +58,15 @@ def audit(
     raise typer.Exit(_exit_code(findings, fail_on))
 
 
-def _chosen(names: list[str], config: Path | None) -> "tuple[list[Attack], bool]":
+def _chosen(given: list[str], config: Path | None) -> "tuple[list[Attack], bool]":
     """Return the attacks to run, and whether every attack there is is among them."""
     from privkit.audit.choice import configured, every_attack
+    from privkit.cli.listed import names
     from privkit.errors import InputError
     from privkit.plug import unknown
 
     found = every_attack() if config is None else configured(config)
-    wanted = [name for text in names for name in text.split(",") if name]
+    wanted = names(given, option="--attacks", kind="attack")
     known = sorted({attack.name for attack in found})
     for name in wanted:
         if name not in known:

@@ -42,6 +42,7 @@ def spend(
 
     It reads ledgers and judges nothing: it ends with code 0 even where a budget is exceeded.
     """
+    from privkit.cli.listed import names
     from privkit.spend import held_in
     from privkit.statement import statement
 
@@ -49,7 +50,8 @@ def spend(
         replace(holder, budget=_budget(holder, epsilon, delta, adaptive=adaptive))
         for holder in _released(run, sigma, rounds)
     ]
-    found = held_in(alone, shared=[names.split(",") for names in shared], copied=copied)
+    groups = [names([text], option="--shared", kind="client") for text in shared]
+    found = held_in(alone, shared=groups, copied=copied)
     at, most = 1e-5 if delta is None else delta, _POINTS if as_json else _ROWS
     made = [
         statement(holder, delta=at if holder.budget is None else holder.budget.delta, most_rounds=most)

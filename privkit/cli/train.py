@@ -75,23 +75,14 @@ def _changed(
 ) -> "Study":
     """Return a study with what the command line changes in it."""
     from privkit import overrides
+    from privkit.cli.listed import names
     from privkit.config import Precision
 
-    wanted = [name for text in cells for name in _names(text)]
+    wanted = names(cells, option="--cells", kind="cell")
     study = overrides.only(study, wanted) if wanted else study
     study = overrides.with_root(study, data) if data is not None else study
     study = overrides.skipping_bad(study) if skip_bad else study
     return overrides.with_precision(study, Precision(dtype)) if dtype is not None else study
-
-
-def _names(text: str) -> list[str]:
-    """Return the names in a value of --cells; one that names nothing is refused."""
-    from privkit.errors import InputError
-
-    names = [name for name in text.split(",") if name]
-    if not names:
-        raise InputError(f"--cells {text!r} names no cell; give names with commas between, or leave it out.")
-    return names
 
 
 def _complete(study: "Study", folder: Path) -> bool:
