@@ -9,10 +9,11 @@ import numpy as np
 
 from accountant.claims import Claim
 from attacks.statistics.seeds import OverSeeds, over_seeds
-from privkit import ledger
+from privkit import ledger, measured
+from privkit.measured import Measured
 from privkit.personal import PersonalModel
 from privkit.store import Run
-from reports import utility_metrics, utility_promise
+from reports import utility_promise
 from reports.findings import CellFindings, Findings
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -98,7 +99,8 @@ def by_number(name: str) -> list[tuple[str, float]]:
 
 def of_runs(folder: str, name: str, runs: Sequence[Run], findings: Findings | None) -> UtilityCell:
     """Return a cell from its complete runs, one per seed, with what an audit found of just these."""
-    last = utility_metrics.by_seed(name, runs)
+    kept = measured.of_cell(name, runs)
+    last = {run.info.seed: one.last for run, one in zip(runs, kept, strict=True) if one.last}
     info = runs[0].info
     audited, reason = _found(name, runs, findings)
     by_seed = {s: float(np.mean(list(d.values()))) for s, d in last.items() if s is not None}
@@ -116,7 +118,7 @@ def of_runs(folder: str, name: str, runs: Sequence[Run], findings: Findings | No
         promised=None if info.promise is None else info.promise["epsilon"],
         audited=audited,
         unaudited=reason,
-        seconds=_seconds(runs),
+        seconds=_seconds(kept),
         ended=""
         if runs[0].rounds == info.rounds
         else f"ended after {runs[0].rounds} of {info.rounds} rounds",
@@ -219,6 +221,6 @@ def _mean_by_domain(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([found[name] for found in last])) for name in names}
 
 
-def _seconds(runs: Sequence[Run]) -> float | None:
-    spent = [found for run in runs if (found := utility_metrics.seconds(run)) is not None]
+def _seconds(runs: Sequence[Measured]) -> float | None:
+    spent = [one.seconds for one in runs if one.seconds is not None]
     return float(np.mean(spent)) if spent else None

@@ -65,7 +65,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
 ) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["privkit", "table", *map(str, arguments)])
+    return commanded(monkeypatch, capsys, "table", *arguments)
+
+
+def commanded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["privkit", *map(str, arguments)])
     capsys.readouterr()
     with pytest.raises(SystemExit) as stop:
         main()
@@ -531,9 +537,10 @@ def test_metrics_that_no_training_writes_are_refused_by_name(
 ) -> None:
     path = copied / "vpp-8" / "seed-2" / "metrics.parquet"
     changed_metrics(path, change)
-    code, out, err = printed(monkeypatch, capsys, "utility", copied)
-    assert (code, out, "Traceback" in err) == (2, "", False)
-    assert f"{path} {complaint}" in err
+    for command in (("table", "utility", copied), ("audit", "--run", copied)):
+        code, out, err = commanded(monkeypatch, capsys, *command)
+        assert (code, out, "Traceback" in err) == (2, "", False)
+        assert f"privkit: {path} {complaint}" in err
 
 
 @pytest.mark.parametrize(
@@ -563,9 +570,10 @@ def test_damaged_files_are_refused_by_name(
 ) -> None:
     path = copied / "vpp-8" / "seed-2" / name
     path.write_bytes(content)
-    code, out, err = printed(monkeypatch, capsys, "utility", copied)
-    assert (code, out, "Traceback" in err) == (2, "", False)
-    assert f"{path} {complaint}" in err
+    for command in (("table", "utility", copied), ("audit", "--run", copied)):
+        code, out, err = commanded(monkeypatch, capsys, *command)
+        assert (code, out, "Traceback" in err) == (2, "", False)
+        assert f"privkit: {path} {complaint}" in err
 
 
 def test_a_seed_without_metrics_is_not_hidden(
@@ -573,9 +581,10 @@ def test_a_seed_without_metrics_is_not_hidden(
 ) -> None:
     path = copied / "vpp-8" / "seed-2" / "metrics.parquet"
     path.unlink()
-    code, _, err = printed(monkeypatch, capsys, "utility", copied)
-    assert code == 2
-    assert f"{path} is missing, and other runs of cell vpp-8 have theirs; restore it, or remove" in err
+    for command in (("table", "utility", copied), ("audit", "--run", copied)):
+        code, _, err = commanded(monkeypatch, capsys, *command)
+        assert code == 2
+        assert f"{path} is missing, and other runs of cell vpp-8 have theirs; restore it, or remove" in err
     (row,) = utility_table.utility([replace(cell("found"), runs=5)]).records()
     assert row["seeds"] == 2
     assert row["reason"].startswith("accuracy is of 2 of 5 seeds")

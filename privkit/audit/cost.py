@@ -1,48 +1,48 @@
 """What it cost: accuracy, bytes and time."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from attacks.statistics.seeds import OverSeeds, over_seeds
 from privkit import atomic
 from privkit.audit.cells import Cell
+from privkit.audit.work import Work
+from privkit.measured import Measured
 from privkit.release import ByClass, Payload
-from privkit.store import Run, RunInfo
+from privkit.store import RunInfo
 from privkit.transcript import Transcript
 from reports.findings import Cost
 
 
-def cost(cell: Cell, transcripts: Sequence[Transcript], controls: dict[str, float]) -> Cost:
+def cost(work: Work, controls: Mapping[str, float]) -> Cost:
     """Return the cost of a cell.
 
     Args:
-        cell: whose cost.
-        transcripts: of its runs, in their order.
+        work: whose cost.
         controls: accuracy of local training alone, by model.
     """
-    last = [_last_round(run) for run in cell.runs]
+    cell, last = work.cell, _last_rounds(work)
     accuracy = _accuracy(last)
     return Cost(
         accuracy=accuracy,
         by_domain=_mean_by_domain(last),
-        by_round=_mean_by_round(cell.runs),
+        by_round=_mean_by_round(work.measured),
         per_seed={
-            run.info.seed: float(np.mean(list(found.values())))
-            for run, found in zip(cell.runs, last, strict=True)
-            if found and run.info.seed is not None
+            run.info.seed: float(np.mean(list(one.last.values())))
+            for run, one in zip(cell.runs, work.measured, strict=True)
+            if one.last and run.info.seed is not None
         },
         against_local=_difference(accuracy, controls.get(model_key(cell))),
-        bytes_per_round=_bytes_sent(transcripts, cell.first.info) / cell.rounds,
-        seconds=_seconds(cell),
+        bytes_per_round=_bytes_sent(work.transcripts, cell.first.info) / cell.rounds,
+        seconds=_seconds(work.measured),
     )
 
 
-def controls(cells: list[Cell]) -> dict[str, float]:
+def controls(works: Sequence[Work]) -> dict[str, float]:
     """Return, for each model that a cell trains without releasing anything, its accuracy."""
-    silent = [cell for cell in cells if not cell.first.anchor.lines]
-    found = {model_key(cell): _accuracy([_last_round(run) for run in cell.runs]) for cell in silent}
+    silent = [work for work in works if not work.cell.first.anchor.lines]
+    found = {model_key(work.cell): _accuracy(_last_rounds(work)) for work in silent}
     return {model: a.mean for model, a in found.items() if a is not None and a.mean is not None}
 
 
@@ -54,36 +54,25 @@ def model_key(cell: Cell) -> str:
     )
 
 
-def _metrics(run: Run) -> list[dict[str, Any]]:
-    import pyarrow.parquet as pq
-
-    path = run.path / "metrics.parquet"
-    return pq.read_table(path).to_pylist() if path.exists() else []
+def _last_rounds(work: Work) -> list[Mapping[str, float]]:
+    return [one.last for one in work.measured if one.last]
 
 
-def _last_round(run: Run) -> dict[str, float]:
-    rows = _metrics(run)
-    last = max((row["round"] for row in rows), default=None)
-    return {row["domain"]: row["accuracy"] for row in rows if row["round"] == last}
+def _mean_by_round(runs: Sequence[Measured]) -> tuple[float, ...]:
+    """Return the mean over runs and domains, of each round."""
+    rounds = zip(*(one.accuracies for one in runs), strict=True)
+    return tuple(float(np.mean([a for found in round for a in found.values()])) for round in rounds)
 
 
-def _mean_by_round(runs: Sequence[Run]) -> tuple[float, ...]:
-    found: dict[int, list[float]] = {}
-    for run in runs:
-        for row in _metrics(run):
-            found.setdefault(row["round"], []).append(row["accuracy"])
-    return tuple(float(np.mean(found[round])) for round in sorted(found))
-
-
-def _accuracy(runs: list[dict[str, float]]) -> OverSeeds | None:
+def _accuracy(runs: Sequence[Mapping[str, float]]) -> OverSeeds | None:
     """Return the mean over domains of each run, over seeds; ``None`` if no run kept metrics."""
-    means = [float(np.mean(list(by_domain.values()))) for by_domain in runs if by_domain]
+    means = [float(np.mean(list(by_domain.values()))) for by_domain in runs]
     return over_seeds(means) if means else None
 
 
-def _mean_by_domain(runs: list[dict[str, float]]) -> dict[str, float]:
+def _mean_by_domain(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     domains = runs[0] if runs else {}
-    return {name: float(np.mean([run[name] for run in runs if name in run])) for name in domains}
+    return {name: float(np.mean([run[name] for run in runs])) for name in domains}
 
 
 def _difference(accuracy: OverSeeds | None, control: float | None) -> float | None:
@@ -107,11 +96,6 @@ def _own_bytes(payload: Payload, num_classes: int) -> int:
     return own.nbytes
 
 
-def _seconds(cell: Cell) -> float | None:
-    spent = []
-    for run in cell.runs:
-        path = run.path / "timing.json"
-        if path.exists():
-            timing = atomic.read_json(path)
-            spent.append(timing["seconds"] / timing["runs_in_batch"])
+def _seconds(runs: Sequence[Measured]) -> float | None:
+    spent = [one.seconds for one in runs if one.seconds is not None]
     return float(np.mean(spent)) if spent else None

@@ -22,6 +22,7 @@ from privkit.audit.spending import spending
 from privkit.audit.verdict import SIGNIFICANCE, Evidence, decide, worst
 from privkit.audit.work import Work
 from privkit.errors import InputError
+from privkit.measured import of_cell
 from privkit.methods._base import AbstractMethod
 from privkit.personal import PersonalModel
 from reports import numbers
@@ -46,13 +47,15 @@ def audit(
     """
     chosen = list(every_attack() if attacks is None else attacks)
     groups = cells(store.find(root))
-    works = [Work(cell, [RunView.of(run) for run in cell.runs]) for cell in groups]
+    works = [
+        Work(cell, [RunView.of(run) for run in cell.runs], of_cell(cell.name, cell.runs)) for cell in groups
+    ]
     failed = _attack(works, chosen, progress)
     family = holm(
         {f"{w.cell.name}/{name}": p for w in works for name, p in w.p_values.items()},
         significance=SIGNIFICANCE,
     )
-    local = controls(groups)
+    local = controls(works)
     finished = tuple(_finish(work, family, local) for work in works)
     return Findings(
         cells=finished,
@@ -125,7 +128,7 @@ def _finish(work: Work, family: Holm, local: dict[str, float]) -> CellFindings:
         promised=claim,
         taken=tuple(replace(t, adjusted_p=_smallest(family, name, t.attack)) for t in work.found),
         noise=_noise(work, family),
-        cost=cost(work.cell, work.transcripts, local),
+        cost=cost(work, local),
         verdict=verdict,
         reasons=reasons,
         ceiling=_ceiling_line(work),

@@ -15,6 +15,7 @@ from privkit.audit import taken
 from privkit.audit.cells import Cell
 from privkit.audit.promised import kept_filter, promised, worst_event
 from privkit.audit.scored import RunView
+from privkit.measured import Measured
 from privkit.transcript import Transcript
 from reports.findings import Inversion, Promised, Taken
 
@@ -25,6 +26,7 @@ class Work:
 
     cell: Cell
     views: list[RunView]
+    measured: list[Measured]
     found: list[Taken] = field(default_factory=list)
     inversions: list[Inversion] = field(default_factory=list)
     canaries: taken.Judged | None = None

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,45 @@ _WAY_OUT = "it was damaged or edited: restore it, or train the run again"
 _COLUMNS = ("round", "client", "domain", "accuracy")
 
 
-def last_round(run: Run) -> dict[str, float]:
-    """Return the accuracy of each domain after the last round, in [0, 1]; empty if the run kept no metrics.
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What one run measured.
+
+    Attributes:
+        accuracies: of each round in order, the accuracy of each domain, in [0, 1]; none if it kept no metrics.
+        seconds: training time, the run's share of its batch's; ``None`` if that was not kept.
+    """
+
+    accuracies: tuple[Mapping[str, float], ...]
+    seconds: float | None
+
+    @property
+    def last(self) -> Mapping[str, float]:
+        """Return the accuracy of each domain after the last round; empty if the run kept no metrics."""
+        return self.accuracies[-1] if self.accuracies else {}
+
+
+def of_cell(name: str, runs: Sequence[Run]) -> list[Measured]:
+    """Return what each run of a cell measured, in their order; all of them kept metrics, or none.
 
     Raises:
-        InputError: the file is no such table, or lacks a round or client, or holds a number that is no accuracy.
+        InputError: some kept metrics and others did not; or the metrics are no such table, lack a round or client or
+            hold a number that is no accuracy; or the time is none.
     """
+    found = [Measured(_accuracies(run), _seconds(run)) for run in runs]
+    missing = next((run.path for run, one in zip(runs, found, strict=True) if not one.accuracies), None)
+    if missing is not None and any(one.accuracies for one in found):
+        raise InputError(
+            f"{missing / 'metrics.parquet'} is missing, and other runs of cell {name} have theirs; restore it, or "
+            f"remove {missing} and train it again."
+        )
+    return found
+
+
+def _accuracies(run: Run) -> tuple[Mapping[str, float], ...]:
     path = run.path / "metrics.parquet"
     if not path.exists():
-        return {}
+        return ()
     rows = _rows(path)
     expected = [(t, m, name) for t in range(run.rounds) for m, name in enumerate(run.info.clients)]
     if sorted((row["round"], row["client"], str(row["domain"])) for row in rows) != expected:
@@ -32,31 +63,13 @@ def last_round(run: Run) -> dict[str, float]:
     odd = next((row["accuracy"] for row in rows if not _is_share(row["accuracy"])), 0.0)
     if not _is_share(odd):
         raise InputError(f"{path} holds the accuracy {odd}, and it is a share from 0 to 1; {_WAY_OUT}.")
-    return {row["domain"]: row["accuracy"] for row in rows if row["round"] == run.rounds - 1}
+    found: list[dict[str, float]] = [{} for _ in range(run.rounds)]
+    for row in rows:
+        found[row["round"]][row["domain"]] = row["accuracy"]
+    return tuple(found)
 
 
-def by_seed(name: str, runs: Sequence[Run]) -> dict[int | None, dict[str, float]]:
-    """Return the accuracy of each domain in the last round, of each run of a cell that kept metrics.
-
-    Raises:
-        InputError: some runs of the cell kept metrics and others did not, as above.
-    """
-    found = {run.path: last_round(run) for run in runs}
-    missing = next((path for path, last in found.items() if not last), None)
-    if missing is not None and any(found.values()):
-        raise InputError(
-            f"{missing / 'metrics.parquet'} is missing, and other runs of cell {name} have theirs; restore it, or "
-            f"remove {missing} and train it again."
-        )
-    return {run.info.seed: found[run.path] for run in runs if found[run.path]}
-
-
-def seconds(run: Run) -> float | None:
-    """Return the training time of a run, its share of its batch's; ``None`` if that was not kept.
-
-    Raises:
-        InputError: the file holds no such time.
-    """
+def _seconds(run: Run) -> float | None:
     path = run.path / "timing.json"
     if not path.exists():
         return None
