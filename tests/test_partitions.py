@@ -22,6 +22,7 @@ from privkit import plug
 from privkit.config import load
 from privkit.defenses._base import Known
 from privkit.defenses.vpp import Vpp
+from privkit.defenses.vpp_early import VppEarly
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import NoNoise, SecureNoise, SeededNoise
@@ -380,6 +381,20 @@ def test_a_run_with_canaries_chooses_as_one_without(partition):
     assert with_them.event == without.event
     assert mechanism.event(planted, known) == with_them.event
     assert len(with_them.payload.labels) == CLASSES + 2
+
+
+def test_canaries_choose_nothing_in_the_early_version_either():
+    canaries = np.zeros((4, DIM))
+    canaries[:, 50:] = 40.0 * np.array([1, 1, -1, -1])[:, None]
+    planted = held().with_records(canaries, np.array([CLASSES, CLASSES, CLASSES + 1, CLASSES + 1]))
+    mechanism, known = VppEarly(epsilon=1e8, rho=0.1).mechanism(rounds=1), Known(classes=CLASSES)
+    with_them, without = (mechanism.privatize(some, NoNoise(), known) for some in (planted, held()))
+    assert np.array_equal(with_them.hidden.groups, without.hidden.groups)
+    # and records are clipped by the same private choice
+    assert np.array_equal(with_them.payload.vectors[:CLASSES], without.payload.vectors)
+    assert len(with_them.payload.labels) == CLASSES + 2
+    everyone = mechanism.privatize(planted, NoNoise(), Known())
+    assert not np.array_equal(everyone.hidden.groups, without.hidden.groups), "canaries would decide"
 
 
 def test_what_the_leftover_is():

@@ -112,6 +112,11 @@ class Known(NamedTuple):
         """Return which labels are no canary's."""
         return np.ones(len(labels_N), dtype=bool) if self.classes is None else labels_N < self.classes
 
+    def without_canaries(self, embeddings: Embeddings) -> Embeddings:
+        """Return the records that are no canary's: the same object where all are real."""
+        real_N = self.real(embeddings.labels)
+        return embeddings if real_N.all() else embeddings.where(real_N)
+
 
 NOTHING = Known()
 

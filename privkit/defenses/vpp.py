@@ -146,9 +146,9 @@ class GroupwiseMeans(Mechanism):
         return Composed(events=(replace(choice, contract=contract), release))
 
     def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
-        groups, real_N = self._groups(embeddings), known.real(embeddings.labels)
+        groups = self._groups(embeddings)
         # canaries are clipped and averaged with the rest; the choice is for real records, and stays theirs
-        own = embeddings if real_N.all() else embeddings.where(real_N)
+        own = known.without_canaries(embeddings)
         informative_d = self.partition.choose(
             own,
             size=groups.sizes[0],

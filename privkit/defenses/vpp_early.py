@@ -85,7 +85,8 @@ class EarlyMeans(Mechanism):
 
     def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
         radius, groups = self.settings.clip_norm, self._groups(embeddings)
-        scores_d = discriminability(embeddings, stabiliser=1e-6)
+        # canaries are clipped and averaged with the rest, as under VPP: scores are of real records
+        scores_d = discriminability(known.without_canaries(embeddings), stabiliser=1e-6)
         clip_d = self._private_choice(scores_d, groups.sizes[0], noise)
         noise_d = np.where(largest(scores_d, groups.sizes[0]), 0, 1)
         clipped = clip_groups(embeddings.vectors, clip_d, norms=groups.clip_norms(radius))
