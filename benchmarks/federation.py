@@ -22,6 +22,7 @@ from privkit.release import Payload
 from privkit.train.answers import stacked_answers
 from privkit.train.cohort import Client, Cohort
 from privkit.train.local import Fleet
+from privkit.train.memory import keep_freed_memory
 from privkit.train.server import HonestServer
 
 CPU = torch.device("cpu")
@@ -94,6 +95,7 @@ class Engine:
         rule: LocalRule | None = None,
         mechanism: Mechanism | None = None,
     ) -> None:
+        keep_freed_memory()
         self.given, self.method, self.server = given, method, HonestServer()
         self.mechanism = PlainMeans() if mechanism is None else mechanism
         stacked = {n: torch.from_numpy(np.stack([p] * len(given.clients))) for n, p in given.start.items()}

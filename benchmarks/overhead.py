@@ -87,7 +87,7 @@ class Prototypes:
     def seconds(self) -> Seconds:
         """Return the CPU time of the stage and of each part of VPP, once over all clients."""
         plain, held = PlainMeans(), self._held()
-        embedded = cpu_seconds(lambda: self.engine.fleet.released(self.engine.method))
+        embedded = cpu_seconds(lambda: list(self.engine.fleet.released(self.engine.method)))
         means = cpu_seconds(lambda: [plain.privatize(e, self._noise) for e in self._held()])
         noisy = cpu_seconds(lambda: [self._vpp.privatize(e, self._noise) for e in self._held()])
         averaged = cpu_seconds(lambda: [class_means(e) for e in held])
@@ -111,7 +111,7 @@ class Prototypes:
 
     @cached_property
     def _vectors(self) -> list[np.ndarray]:
-        return self.engine.fleet.released(self.engine.method)
+        return list(self.engine.fleet.released(self.engine.method))
 
     def _held(self) -> list[Embeddings]:
         """Return what the clients are about to release, as new as it is in every round."""

@@ -48,7 +48,7 @@ class Network:
         at_once: about how many records may pass it together, for the memory that takes.
     """
 
-    at_once: ClassVar[int] = 16_384
+    at_once: ClassVar[int] = 2_048
 
     settings: PersonalModel
     drops: Drops = nothing_dropped

@@ -127,7 +127,7 @@ def test_every_client_ends_where_hooks_on_a_network_of_its_own_bring_it(rule, hi
             torch.testing.assert_close(together.params[name][g], p, rtol=0, atol=1e-5)
         with torch.no_grad():
             z = module.embed(torch.from_numpy(client.x), alone.nothing).numpy()
-        np.testing.assert_allclose(together.released(LocalOnly())[g], z, atol=1e-5)
+        np.testing.assert_allclose(list(together.released(LocalOnly()))[g], z, atol=1e-5)
         assert np.abs(z - ENCODER.encode(client.x[:, 0])).max() > 1e-3
     assert together.optimizer.steps.tolist() == sorted((12 * -(-n // 4) for n in SIZES), reverse=True)
 

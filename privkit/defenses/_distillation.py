@@ -80,7 +80,7 @@ class ClippingRegularization(LocalRule):
             for name, m in memory.items():
                 if name.startswith(_HEAD):
                     beta = kept.to(m.dtype).view(active, *[1] * (m.ndim - 1))
-                    m[:active].mul_(beta).add_((1 - beta) * params[name][:active])
+                    m[:active].lerp_(params[name][:active], 1 - beta)
             memory["steps"][:active] += 1
 
 

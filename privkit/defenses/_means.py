@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
+from scipy.sparse import csr_array
 
 from accountant.contract import Contract, Counts, DependsOn, Query, Relation
 from privkit.defenses._base import NOTHING, Known
@@ -66,11 +67,12 @@ class Groups(NamedTuple):
     def of(cls, labels: Int64[np.ndarray, " N"], clusters: Int64[np.ndarray, " N"] | None = None) -> "Groups":
         """Return the groups of records; classes alone make them where no clusters are given."""
         order = np.argsort(labels, kind="stable") if clusters is None else np.lexsort((clusters, labels))
-        new = np.diff(labels[order]) != 0
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = _changes(labels[order])
         if clusters is not None:
-            new |= np.diff(clusters[order]) != 0
-        starts = np.concatenate([[0], np.flatnonzero(new) + 1]) if len(order) else np.zeros(0, dtype=np.int64)
-        return cls(labels[order[starts]], np.diff(starts, append=len(order)), order)
+            new[1:] |= _changes(clusters[order])
+        starts = np.flatnonzero(new)
+        return cls(labels[order[starts]], np.append(starts[1:], len(order)) - starts, order)
 
     def rows(self) -> Iterator[tuple[int, Int64[np.ndarray, " n"] | slice]]:
         """Yield a group and some of its records, few enough to stay in a processor's cache; every record once.
@@ -87,10 +89,15 @@ class Groups(NamedTuple):
 
     def sums(self, vectors_Nd: Float64[np.ndarray, "N d"]) -> Float64[np.ndarray, "P d"]:
         """Return the sum of each group's vectors."""
-        sums_Pd = np.zeros((len(self.labels), vectors_Nd.shape[1]))
-        for p, rows in self.rows():
-            sums_Pd[p] += vectors_Nd[rows].sum(0)
-        return sums_Pd
+        ends = np.concatenate([[0], np.cumsum(self.counts)])
+        shape = len(self.labels), len(self.order)
+        member_PN = csr_array((np.ones(len(self.order)), self.order, ends), shape=shape)
+        return member_PN @ vectors_Nd
+
+
+def _changes(values_N: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " changes"]:
+    """Return whether each value but the first differs from the one before."""
+    return values_N[1:] != values_N[:-1]
 
 
 class ClassSums(NamedTuple):

@@ -44,9 +44,8 @@ def _by_class(
 ) -> tuple[Float64[np.ndarray, "C d"], Float64[np.ndarray, " C"]]:
     """Return one client's share of each class: a numerator and a denominator, 0 where it sent nothing."""
     numerators, denominators = sent.shares()
-    total, shares = np.zeros((num_classes, numerators.shape[1])), np.zeros(num_classes)
-    np.add.at(total, sent.labels, numerators)
-    np.add.at(shares, sent.labels, denominators)
+    member_CP = (np.arange(num_classes)[:, None] == sent.labels).astype(np.float64)
+    total, shares = member_CP @ numerators, member_CP @ denominators
     if not isinstance(sent, Prototypes):
         return total, shares
     rows_C = np.maximum(shares, 1.0)  # clusters of a class are one prototype of their client

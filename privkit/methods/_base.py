@@ -203,5 +203,6 @@ def _capped(sent: ByClass, norm: float) -> ByClass:
 
 def cross_entropy(logits_GBC: "Tensor", batch: Batch) -> "Tensor":
     """Return each client's weighted mean cross-entropy, shape [G]."""
-    chosen = logits_GBC.log_softmax(-1).gather(-1, batch.y.unsqueeze(-1)).squeeze(-1)
-    return -(chosen * batch.weight).sum(-1)
+    from privkit.methods._by_hand import CrossEntropy
+
+    return CrossEntropy.apply(logits_GBC, batch.y, batch.weight)

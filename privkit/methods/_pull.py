@@ -19,10 +19,10 @@ def distance_to_own(u_GBd: "Tensor", batch: Batch, down: Down) -> "Tensor":
         batch: their classes and weights.
         down: ``prototypes`` [G, C, d], and which of them are ``present`` [G, C].
     """
-    index = batch.y.unsqueeze(-1).expand_as(u_GBd)
-    distance_GB = (u_GBd - down["prototypes"].gather(1, index)).square().mean(-1)
+    from privkit.methods._by_hand import MeanSquare
+
     present_GB = down["present"].gather(1, batch.y)
-    return (distance_GB * present_GB * batch.weight).sum(-1)
+    return MeanSquare.apply(u_GBd, _own(down["prototypes"], batch.y), present_GB * batch.weight)
 
 
 def distance_of_all_pairs(u_GBd: "Tensor", batch: Batch, down: Down) -> "Tensor":
@@ -36,11 +36,20 @@ def distance_of_all_pairs(u_GBd: "Tensor", batch: Batch, down: Down) -> "Tensor"
     divided by d: so it pulls every embedding to the mean prototype of its batch, whatever its class.
     """
     weight_GB1 = (batch.weight * down["present"].gather(1, batch.y)).unsqueeze(-1)
-    p_GBd = down["prototypes"].gather(1, batch.y.unsqueeze(-1).expand_as(u_GBd))
+    p_GBd = _own(down["prototypes"], batch.y)
     whole_G1 = weight_GB1.sum(1)
-    squares_Gd = whole_G1 * (weight_GB1 * (u_GBd.square() + p_GBd.square())).sum(1)
+    squares_Gd = whole_G1 * (weight_GB1 * (u_GBd * u_GBd + p_GBd * p_GBd)).sum(1)
     products_Gd = (weight_GB1 * u_GBd).sum(1) * (weight_GB1 * p_GBd).sum(1)
     return (squares_Gd - 2 * products_Gd).mean(-1)
+
+
+def _own(prototypes_GCd: "Tensor", y_GB: "Tensor") -> "Tensor":
+    """Return the prototype of each record's class, shape [G, B, d]; whole rows are copied, unlike by ``gather``."""
+    import torch
+
+    first_G1 = torch.arange(len(y_GB), device=y_GB.device).unsqueeze(1) * prototypes_GCd.shape[1]
+    rows = prototypes_GCd.flatten(0, 1).index_select(0, (first_G1 + y_GB).flatten())
+    return rows.unflatten(0, y_GB.shape)
 
 
 def nearness(u_GNd: "Tensor", down: Down) -> "Tensor":

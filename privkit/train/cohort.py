@@ -118,18 +118,19 @@ class Cohort:
             active: clients that still have a batch at each step, shape [steps]; a prefix of the axis.
         """
         steps = -(-self.n // size)
-        rows = np.zeros((max(steps) * epochs, len(self.n), size), dtype=np.int64)
-        weights = np.zeros(rows.shape, dtype=np.float32)
-        for g, client in enumerate(self.clients):
+        rows = np.zeros((len(self.n), max(steps) * epochs, size), dtype=np.int64)
+        for row, client, n, held in zip(rows, self.clients, self.n.tolist(), steps.tolist(), strict=True):
             rng = keyed(client.seed, Purpose.BATCHES, round=round, client=client.index)
-            order = np.zeros((epochs, steps[g] * size), dtype=np.int64)
-            for epoch in order:
-                epoch[: self.n[g]] = rng.permutation(int(self.n[g]))
-            rows[: epochs * steps[g], g] = order.reshape(-1, size)
-            weights[: epochs * steps[g], g] = np.tile(_weights(int(self.n[g]), size), (epochs, 1))
-        active = (np.arange(len(rows))[:, None] < steps * epochs).sum(1)
+            for epoch in row[: epochs * held].reshape(epochs, -1):
+                epoch[:n] = rng.permutation(n)
+        weights = np.zeros(rows.shape, dtype=np.float32)
+        for n in np.unique(self.n).tolist():
+            once = _weights(n, size)
+            weights[self.n == n, : epochs * len(once)] = np.tile(once, (epochs, 1))
+        active = (np.arange(rows.shape[1])[:, None] < steps * epochs).sum(1)
         device = self.x.device
-        return torch.from_numpy(rows).to(device), torch.from_numpy(weights).to(device), active
+        rows_TGB, weights_TGB = (torch.from_numpy(x).to(device).transpose(0, 1) for x in (rows, weights))
+        return rows_TGB, weights_TGB, active
 
 
 def slices(clients: int, *, most: int) -> Iterator[slice]:

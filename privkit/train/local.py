@@ -13,7 +13,7 @@ from accountant.contract import DependsOn
 from privkit.batch import Batch
 from privkit.config import Precision
 from privkit.defenses._local import LocalRule
-from privkit.methods._base import AbstractMethod
+from privkit.methods._base import AbstractMethod, LocalTraining
 from privkit.methods._down import Down
 from privkit.network import Network
 from privkit.train.cohort import Cohort, slices
@@ -83,6 +83,15 @@ class Fleet:
             for name, tensor in tensors.items():
                 tensor[order] = torch.from_numpy(saved[f"{kind}.{name}"]).to(tensor.device)
 
+    def pass_over(self, run: int, rounds: int, training: LocalTraining) -> None:
+        """Count one run's steps as if it had trained for some rounds: its numbers are of no more use.
+
+        Clients that took equally many steps take the next one together, and last bits depend on who does.
+        """
+        batches = -(-self.cohort.n // self._slots(training.batch_size))
+        for g in self._of_run(run):
+            self.optimizer.steps[g] = rounds * training.epochs * int(batches[g])
+
     def _of_run(self, run: int) -> list[int]:
         return [g for g, client in enumerate(self.cohort.clients) if client.run == run]
 
@@ -97,12 +106,11 @@ class Fleet:
         return torch.autocast(device, torch.bfloat16, enabled=self.precision is Precision.BF16)
 
     @torch.no_grad()
-    def released(self, method: AbstractMethod) -> list[np.ndarray]:
-        """Return the embeddings that each client makes its release from, float64 of shape [n, d]."""
-        found: list[np.ndarray] = []
-        for _, z in self._embedded(partial(method.released, self.network)):
-            found += list(z.double().cpu().numpy())
-        return [z[: len(client.y)] for z, client in zip(found, self.cohort.clients, strict=True)]
+    def released(self, method: AbstractMethod) -> Iterator[np.ndarray]:
+        """Yield the embeddings that each client makes its release from, float64 of shape [n, d], in stacked order."""
+        for part, z in self._embedded(partial(method.released, self.network)):
+            for z_nd, client in zip(z.double().cpu().numpy(), self.cohort.clients[part], strict=True):
+                yield z_nd[: len(client.y)]
 
     @torch.no_grad()
     def accuracy(self, method: AbstractMethod, down: Down, *, num_classes: int) -> list[float]:

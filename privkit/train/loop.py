@@ -24,6 +24,7 @@ from privkit.train import study as studies
 from privkit.train.answers import stacked_answers
 from privkit.train.encoded import Encoded, Progress, encode_all, source
 from privkit.train.fleets import fleets
+from privkit.train.memory import keep_freed_memory
 from privkit.train.metrics import write_metrics
 from privkit.train.outbox import Outbox, below
 from privkit.train.projection import refuse_unaffordable
@@ -76,6 +77,7 @@ def train(
         BudgetExceededError: a plan's budget does not hold what it plans; nothing is written then.
     """
     todo, target = studies.plans(study), device_named(device)
+    keep_freed_memory()
     if target.type == "cuda":
         # torch rounds convolutions to TF32 unless told not to; products of matrices are left alone by default
         torch.backends.cudnn.allow_tf32 = False
@@ -254,6 +256,9 @@ class _Batch:
         for i, fleet in enumerate(self.fleets):
             for r, named in saved.items():
                 fleet.restore(r, below(named, self._at(i)))
+            for r in range(len(self.runs)):
+                if r not in saved:
+                    fleet.pass_over(r, round, self.method.training)
         for r, named in saved.items():
             self.states[r] = below(named, "server.")
             self.outboxes[r].restore(below(named, "known."))

@@ -7,10 +7,12 @@ they are, which a prefix of the client axis expresses when clients are sorted by
 Source: Loshchilov and Hutter (2019), "Decoupled weight decay regularization", Algorithm 2.
 """
 
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.optim.adamw import adamw
 
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
 
@@ -27,7 +29,6 @@ class StackedAdamW:
     first: dict[str, Tensor]
     second: dict[str, Tensor]
     steps: Tensor
-    _memory: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False)
 
     @classmethod
     def start(cls, params: dict[str, Tensor]) -> "StackedAdamW":
@@ -50,26 +51,33 @@ class StackedAdamW:
         learning_rate: float,
         weight_decay: float,
     ) -> None:
-        """Update the first ``active`` clients in place."""
-        self.steps[:active] += 1
-        steps = self.steps[:active].to(torch.float64)
-        corrections = 1 - BETA1**steps, 1 - BETA2**steps
-        for name, gradient in gradients.items():
-            p, m, v = params[name][:active], self.first[name][:active], self.second[name][:active]
-            shape = (active,) + (1,) * (p.ndim - 1)
-            correct1, correct2 = (c.to(p.dtype).view(shape) for c in corrections)
-            m.lerp_(gradient, 1 - BETA1)
-            v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-            # two tensors for all that is in between: fresh memory costs more than the arithmetic
-            moved, size = self._between(p)
-            torch.div(v, correct2, out=size).sqrt_().add_(TINY)
-            torch.div(m, correct1, out=moved).mul_(learning_rate).div_(size)
-            p.mul_(1 - learning_rate * weight_decay).sub_(moved)
+        """Update the first ``active`` clients in place, in one pass over memory.
 
-    def _between(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Return two tensors to write to, of a shape, from memory that is kept."""
-        kept = self._memory.get(like.dtype)
-        if kept is None or kept.shape[1] < like.numel():
-            kept = self._memory[like.dtype] = like.new_empty((2, like.numel()))
-        one, other = kept[:, : like.numel()].unbind()
-        return one.view(like.shape), other.view(like.shape)
+        Clients that have taken equally many steps are neighbours, and go through torch's fused kernel together.
+        """
+        taken = self.steps[:active].to(torch.float32)
+        chosen = [(name, part) for part in _alike(taken.tolist()) for name in gradients]
+        adamw(
+            [params[name][part] for name, part in chosen],
+            # the kernel misreads a gradient that is not contiguous, and says nothing
+            [gradients[name][part].contiguous() for name, part in chosen],
+            [self.first[name][part] for name, part in chosen],
+            [self.second[name][part] for name, part in chosen],
+            [],
+            [taken[part.start].clone() for _, part in chosen],
+            fused=True,
+            amsgrad=False,
+            maximize=False,
+            beta1=BETA1,
+            beta2=BETA2,
+            eps=TINY,
+            lr=learning_rate,
+            weight_decay=weight_decay,
+        )
+        self.steps[:active] += 1
+
+
+def _alike(steps: list[float]) -> list[slice]:
+    """Return runs of clients with equal step counts."""
+    cuts = [0, *(g for g in range(1, len(steps)) if steps[g] != steps[g - 1]), len(steps)]
+    return [slice(*ends) for ends in itertools.pairwise(cuts)]
