@@ -84,6 +84,7 @@ class Taken:
         macro_auc: mean over the cells (client, class) of each seed, of their AUCs.
         tpr: true-positive rate at 1 % false positives.
         advantage: TPR - FPR on held-out candidates.
+        best_f1: F1 at the threshold that is best on these very candidates: optimistic, to be read beside its null.
         auc_by_seed: spread of the AUC over seeds.
         auc_ceiling: the proof's limit; ``None`` where no proof covers the cell.
         tpr_ceiling: likewise at 1 % false positives.
@@ -105,6 +106,7 @@ class Taken:
     macro_auc: float | None = None
     tpr: TprAtFpr | None = None
     advantage: Estimate | None = None
+    best_f1: Estimate | None = None
     auc_by_seed: OverSeeds | None = None
     auc_ceiling: float | None = None
     tpr_ceiling: float | None = None

@@ -11,7 +11,7 @@ from privkit.errors import InputError
 from reports import ranges
 from reports.findings import Findings
 
-SCHEMA = 3
+SCHEMA = 4
 NAME = "findings.json"
 _FINDINGS = TypeAdapter(Findings)
 

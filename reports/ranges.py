@@ -34,7 +34,11 @@ def _of_cell(cell: CellFindings) -> Iterator[str]:
 
 def _rates(found: Taken) -> dict[str, float | None]:
     """Return everything that one attack found and that is a share, by name."""
-    named: dict[str, Estimate | None] = {"AUC": found.auc, "TPR": found.tpr and found.tpr.estimate}
+    named: dict[str, Estimate | None] = {
+        "AUC": found.auc,
+        "TPR": found.tpr and found.tpr.estimate,
+        "best F1": found.best_f1,
+    }
     return {
         **{
             f"the {name} of {found.attack}": value

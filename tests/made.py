@@ -13,6 +13,7 @@ from accountant.events import Event, Gaussian, NonPrivate, Repeated
 from accountant.gaussian import epsilon_from_mu
 from accountant.tradeoff import GaussianCurve
 from attacks.statistics.auc import auc
+from attacks.statistics.best_f1 import best_f1
 from attacks.statistics.certify.gdp import epsilon_gdp
 from attacks.statistics.confusion import confusion
 from attacks.statistics.estimate import Estimate
@@ -176,6 +177,7 @@ def attack(
         auc=area,
         macro_auc=area.value,
         tpr=found,
+        best_f1=best_f1(members, others),
         auc_by_seed=over_seeds(share),
         auc_ceiling=None if limit is None else limit.auc,
         tpr_ceiling=None if limit is None else limit.tpr(0.01),

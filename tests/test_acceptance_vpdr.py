@@ -22,6 +22,7 @@ from accountant.contract import DependsOn
 from accountant.rdp import VPDR_ORDERS, sigma_classic
 from accountant.tradeoff import GaussianCurve
 from attacks.statistics import smirnov
+from attacks.statistics.best_f1 import null_mean
 from privkit.clip import clip_groups
 from privkit.defenses.vpp import Vpp
 from privkit.embeddings import Embeddings
@@ -97,6 +98,10 @@ def test_groupwise_clipped_records_are_no_longer_than_the_clip_norm(rho):
 def test_chance_reaches_this_advantage(size, advantage):
     """The analysis simulated it; exact values are held against all orders in test_advantage."""
     assert smirnov.null_mean(size, size) == pytest.approx(advantage, abs=1e-3)
+
+
+def test_chance_reaches_this_f1():
+    assert null_mean(10, 10)[0] == pytest.approx(0.697, abs=5e-4)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,26 @@ def test_files_agree_with_each_other(study: Path, tmp_path: Path, shell: Shell) 
     assert claims["covered"]["epsilon"] == document["cells"][0]["epsilon"]
 
 
+def test_the_best_f1_is_that_of_the_kept_scores_and_stands_beside_chance(
+    study: Path, tmp_path: Path, shell: Shell
+) -> None:
+    import pyarrow.parquet as pq
+    from sklearn.metrics import f1_score
+
+    from privkit import store
+
+    run = copied(study, tmp_path)
+    _, out, _ = shell("audit", "--run", run, "--json")
+    row = next(r for r in json.loads(out)["attacks"] if r["attack"] == "cosine")
+    runs = store.find(run)
+    scores = np.concatenate([pq.read_table(r.path / "audit" / "cosine.parquet")["score"] for r in runs])
+    members = np.concatenate([r.truth().members for r in runs])
+    best = max(f1_score(members, scores >= t) for t in np.unique(scores))
+    assert row["f1_best"] == pytest.approx(best, rel=1e-12)
+    assert 2 / (2 + (~members).sum() / members.sum()) < row["f1_best_null"] < 0.7
+    assert "optimistic" in row["f1_best_kind"]
+
+
 def test_auditing_twice_gives_the_same_bytes(study: Path, tmp_path: Path, shell: Shell) -> None:
     run = copied(study, tmp_path)
     shell("audit", "--run", run)

@@ -62,7 +62,7 @@ def test_the_file_is_json_without_bare_infinities(tmp_path: Path) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 3
+    assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 4
 
 
 def changed(**changes: Any) -> Findings:
@@ -73,7 +73,8 @@ def changed(**changes: Any) -> Findings:
     assert cell.promised is not None
     claim = replace(cell.promised.claim, epsilon=changes.get("epsilon", cell.promised.claim.epsilon))
     auc = Estimate(value=changes.get("auc", 0.5), n_members=1, n_non_members=1)
-    taken = replace(cell.taken[0], auc=auc, auc_ceiling=changes.get("ceiling"))
+    f1 = Estimate(value=changes.get("f1", 0.7), n_members=1, n_non_members=1)
+    taken = replace(cell.taken[0], auc=auc, best_f1=f1, auc_ceiling=changes.get("ceiling"))
     other = replace(
         cell,
         promised=replace(cell.promised, claim=claim),
@@ -90,6 +91,7 @@ def changed(**changes: Any) -> Findings:
         ({"epsilon": -1.0}, r"holds ε -1 in \S+, and none is below 0; it was edited"),
         ({"auc": 7.0}, r"holds 7 as the AUC of \w+ in \S+, and it is a share from 0 to 1"),
         ({"auc": -0.1}, "holds -0.1 as the AUC"),
+        ({"f1": 1.1}, r"holds 1\.1 as the best F1 of \w+"),
         ({"ceiling": 1.5}, r"holds 1\.5 as the ceiling of the AUC"),
         ({"verdict": Verdict.OK}, r"holds verdict OK in \S+, whose claim is not covered"),
         ({"whole": Verdict.OK}, r"holds verdict OK, and the worst of its cells is"),
@@ -117,11 +119,11 @@ def test_a_report_is_written_where_the_findings_are(tmp_path: Path, below: str) 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('{"schema": 99, "findings": {}}', "has schema 99; this version reads 3"),
+        ('{"schema": 99, "findings": {}}', "has schema 99; this version reads 4"),
         ("[]", "has schema None"),
-        ('{"schema": 3', "not valid JSON"),
-        ('{"schema": 3}', "does not hold an audit's findings"),
-        ('{"schema": 3, "findings": {"cells": []}}', r"does not hold an audit's findings \(verdict\)"),
+        ('{"schema": 4', "not valid JSON"),
+        ('{"schema": 4}', "does not hold an audit's findings"),
+        ('{"schema": 4, "findings": {"cells": []}}', r"does not hold an audit's findings \(verdict\)"),
     ],
 )
 def test_another_file_is_refused_in_one_sentence(tmp_path: Path, text: str, complaint: str) -> None:

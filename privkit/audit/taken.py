@@ -12,6 +12,7 @@ from attacks._base import AbstractAttack
 from attacks._known_noise import Groups, count, groups_of, noisy_leaf, prototypes
 from attacks.statistics.advantage import held_out_advantage
 from attacks.statistics.auc import auc
+from attacks.statistics.best_f1 import best_f1
 from attacks.statistics.ceiling import CeilingTest, auc_above, tpr_above
 from attacks.statistics.certify.gdp import epsilon_gdp
 from attacks.statistics.confusion import Confusion
@@ -169,6 +170,7 @@ def measure(
         macro_auc=float(np.mean(known)) if known else None,
         tpr=found,
         advantage=held_out_advantage(members, non_members, seed=0),
+        best_f1=best_f1(members, non_members),
         auc_by_seed=over_seeds(by_seed),
         auc_ceiling=None if limit is None else limit.auc,
         tpr_ceiling=None if limit is None else limit.tpr(rate),
