@@ -15,6 +15,7 @@ from privkit.defenses._local import AsPublished, LocalRule
 from privkit.defenses.none import PlainMeans
 from privkit.embeddings import Embeddings
 from privkit.methods._base import AbstractMethod, Sends, State
+from privkit.methods._down import Down
 from privkit.network import Network
 from privkit.noise import NoNoise, Purpose, keyed
 from privkit.personal import PersonalModel
@@ -106,13 +107,21 @@ class Engine:
 
     def round(self, *, test: bool = False) -> list[float]:
         """Release, merge, answer and train; return every client's accuracy if ``test``, in stacked order."""
+        down = self.exchange()
+        self.train(down)
+        return self.fleet.accuracy(self.method, down, num_classes=self.given.num_classes) if test else []
+
+    def exchange(self) -> Down:
+        """Release, merge and answer."""
         self.state = self.server.merge(self.method, self.state, self._uploads())
         each = [self.server.down(self.method, self.state, c.index) for c in self.fleet.cohort.clients]
         shared = [self.server.shared(self.method, self.state)]
-        down = stacked_answers(each, shared, self.fleet.cohort.runs)
+        return stacked_answers(each, shared, self.fleet.cohort.runs)
+
+    def train(self, down: Down) -> None:
+        """Train every client for one round."""
         self.fleet.train_round(self.rounds, self.method, down)
         self.rounds += 1
-        return self.fleet.accuracy(self.method, down, num_classes=self.given.num_classes) if test else []
 
     def _uploads(self) -> dict[int, Payload]:
         uploads: dict[int, Payload] = {}

@@ -8,8 +8,6 @@ from reports import audit_table, numbers
 from reports.findings import CellFindings, Findings
 from reports.table import Column, Table
 
-Audit = tuple[str, Findings]
-
 CLAIM = ("epsilon", "epsilon_reason", "delta", "relation", "covered")
 """Keys of what :func:`about` says of a promise, beside those that are printed."""
 

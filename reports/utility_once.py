@@ -16,21 +16,27 @@ def once(cells: Sequence[UtilityCell]) -> tuple[list[UtilityCell], list[str]]:
     kept: list[UtilityCell] = []
     said: list[str] = []
     for cell in cells:
-        twin = next((other for other in kept if _shared(cell, other)), None)
-        if twin is None:
+        found = twin(cell, kept)
+        if found is None:
             kept.append(cell)
-        elif _runs(cell) == _runs(twin):
-            said.append(f"{cell.run}: {cell.name} is the same runs as in {twin.run} and counts once.")
         else:
-            raise InputError(
-                f"{twin.run} and {cell.run} share {len(_shared(cell, twin))} of the runs of cell {cell.name}, and each "
-                "run may count once; give one of the two folders."
-            )
+            said.append(f"{cell.run}: {cell.name} is the same runs as in {found.run} and counts once.")
     return kept, said
 
 
-def _shared(cell: UtilityCell, other: UtilityCell) -> set[str]:
-    return _runs(cell) & _runs(other)
+def twin(cell: UtilityCell, kept: Sequence[UtilityCell]) -> UtilityCell | None:
+    """Return the first of some cells that is the same runs as another cell, if there is one.
+
+    Raises:
+        InputError: one of them shares some of its runs, not all.
+    """
+    other = next((other for other in kept if _runs(cell) & _runs(other)), None)
+    if other is not None and _runs(cell) != _runs(other):
+        raise InputError(
+            f"{other.run} and {cell.run} share {len(_runs(cell) & _runs(other))} of the runs of cell {cell.name}, and "
+            "each run may count once; give one of the two folders."
+        )
+    return other
 
 
 def _runs(cell: UtilityCell) -> set[str]:

@@ -54,13 +54,20 @@ class TidyServer:
 
     def round(self) -> None:
         """Average class means over the clients that hold them, send, train."""
+        self.train(*self.exchange())
+
+    def exchange(self) -> tuple[Tensor, Tensor]:
+        """Return each class's mean over the clients that hold it, shape [C, d], and whether any does, shape [C]."""
         pairs = [client.sums() for client in self.clients]
         counts_MC = torch.stack([counts for _, counts in pairs])
         means_MCd = torch.stack([sums for sums, _ in pairs]) / counts_MC.clamp(min=1).unsqueeze(-1)
         holders_C = (counts_MC > 0).sum(0)
-        prototypes_Cd = means_MCd.sum(0) / holders_C.clamp(min=1).unsqueeze(-1)
+        return means_MCd.sum(0) / holders_C.clamp(min=1).unsqueeze(-1), holders_C > 0
+
+    def train(self, prototypes_Cd: Tensor, present_C: Tensor) -> None:
+        """Train every client for one round."""
         for client in self.clients:
-            client.train(self.rounds, prototypes_Cd, holders_C > 0, self.pull)
+            client.train(self.rounds, prototypes_Cd, present_C, self.pull)
         self.rounds += 1
 
     def named(self) -> list[dict[str, np.ndarray]]:
