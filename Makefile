@@ -29,7 +29,7 @@ lint: setup
 	.venv/bin/lint-imports
 
 bench: setup
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench,images]'
 	OMP_NUM_THREADS=1 $(PY) -m benchmarks
 
 clean:

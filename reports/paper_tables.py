@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reports import audit_table, numbers
+from reports import attacks_once, audit_table, numbers
+from reports.attacks_once import Audit
 from reports.findings import CellFindings, Findings
 from reports.table import Column, Table
 
@@ -34,11 +35,15 @@ _SEEDS = Column(key="seeds", title="seeds", show=numbers.count, right=True)
 
 
 def attacks(audits: Sequence[Audit]) -> Table:
-    """Return one row per run, cell and attack.
+    """Return one row per run, cell and attack; what two audits found alike of the same runs is one row.
 
     Args:
         audits: what each run is called, and its findings.
+
+    Raises:
+        InputError: two audits share some of the runs of a cell, not all.
     """
+    audits, said = attacks_once.once(audits)
     known = {column.key: column for column in audit_table.ATTACKS}
     columns = (*_CELL, *(known[key] for key in _ATTACK_KEYS), _SEEDS)
     rows, keys = [], list[str]()
@@ -48,7 +53,8 @@ def attacks(audits: Sequence[Audit]) -> Table:
         rows += [{**row, **known_of[row["cell"]]} for row in table.rows]
         keys = [*dict.fromkeys([*keys, *table.keys()])]
     shown = {column.key for column in columns}
-    return Table(columns=columns, rows=rows, extra=(*CLAIM, *(key for key in keys if key not in shown)))
+    extra = (*CLAIM, *(key for key in keys if key not in shown))
+    return Table(columns=columns, rows=rows, extra=extra, notes=tuple(said))
 
 
 def _of(run: str, cell: CellFindings, findings: Findings) -> dict[str, Any]:

@@ -46,18 +46,20 @@ class Table:
         columns: in the order of printing.
         rows: a value per key; a missing key is n/a. Values must be plain (numbers, texts, ``None``).
         extra: keys that only the machine formats show.
+        notes: sentences below the printed table; CSV and JSON have none.
     """
 
     columns: tuple[Column, ...]
     rows: Sequence[Mapping[str, Any]]
     extra: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def cells(self, row: Mapping[str, Any]) -> list[str]:
         """Return one row as texts."""
         return [column.show(row.get(column.key)) for column in self.columns]
 
     def markdown(self) -> str:
-        r"""Return the table in GitHub's Markdown.
+        r"""Return the table in GitHub's Markdown, and its notes below it, a paragraph each.
 
         >>> print(Table(columns=(Column(key="a", title="A"),), rows=[{"a": "x|y"}]).markdown())
         | A |
@@ -68,7 +70,7 @@ class Table:
         rule = ["---:" if column.right else "---" for column in self.columns]
         body = [[text.replace("|", "\\|") for text in self.cells(row)] for row in self.rows]
         lines = [f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(r)} |" for r in body)]
-        return "\n".join(lines)
+        return "\n\n".join(["\n".join(lines), *self.notes])
 
     def csv(self) -> str:
         """Return the table as CSV with every value at full precision; n/a is empty."""
@@ -81,12 +83,14 @@ class Table:
         return text.getvalue()
 
     def latex(self) -> str:
-        """Return the table in LaTeX, for the package booktabs; whatever a text holds is escaped."""
-        return latex.tabular(
+        """Return the table in LaTeX, for the package booktabs, and its notes in small print; texts are escaped."""
+        table = latex.tabular(
             [column.title for column in self.columns],
             [self.cells(row) for row in self.rows],
             right=[column.right for column in self.columns],
         )
+        notes = [rf"\par{{\footnotesize {latex.escape(text)}\par}}" for text in self.notes]
+        return "\n".join([table, *notes])
 
     def json(self) -> str:
         """Return the table as JSON with every value at full precision; what is not finite is null."""

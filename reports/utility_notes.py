@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports import latex
 from reports.table import Column, Table
 from reports.utility_cells import UtilityCell
 
@@ -21,28 +20,18 @@ _PUBLISHED = ("published", "as published", *_NOTHING)
 
 @dataclass(frozen=True, kw_only=True)
 class NotedTable(Table):
-    """A table with sentences below it; CSV and JSON have every column and no sentences.
-
-    Attributes:
-        notes: the sentences.
-    """
-
-    notes: tuple[str, ...] = ()
+    """A table that says once below it what is the same in every row; CSV and JSON have every column."""
 
     def markdown(self) -> str:
         """Return the table in GitHub's Markdown, and below it what is said once, a paragraph each."""
-        printed, said = self._split()
-        return "\n\n".join([printed.markdown(), *said])
+        return self._printed().markdown()
 
     def latex(self) -> str:
         """Return the table for the package booktabs, and below it what is said once, in small print."""
-        printed, said = self._split()
-        return "\n".join(
-            [printed.latex(), *(rf"\par{{\footnotesize {latex.escape(text)}\par}}" for text in said)]
-        )
+        return self._printed().latex()
 
-    def _split(self) -> tuple[Table, list[str]]:
-        """Return the columns that differ from row to row as a table, and sentences about the others."""
+    def _printed(self) -> Table:
+        """Return the columns that differ from row to row, with sentences about the others."""
         texts = {
             column.key: [column.show(row.get(column.key)) for row in self.rows] for column in self.columns
         }
@@ -50,8 +39,8 @@ class NotedTable(Table):
         missing = [c for c in self.columns if c.key not in _ALWAYS and set(texts[c.key]) <= set(_NOTHING)]
         gone = {*same, *(column.key for column in missing)}
         kept = tuple(column for column in self.columns if column.key not in gone)
-        said = [*self._constant(same), *_missing(missing, self.rows), *self.notes]
-        return Table(columns=kept, rows=self.rows), said
+        said = (*self._constant(same), *_missing(missing, self.rows), *self.notes)
+        return Table(columns=kept, rows=self.rows, notes=said)
 
     def _same(self, key: str, texts: Sequence[str]) -> str | None:
         """Return what a column says of every measured row, if it says nothing else of published ones."""
