@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+import shutil
 import statistics
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from privkit.cli import main
@@ -160,3 +162,48 @@ def test_a_defense_is_named_with_what_it_is_made_of() -> None:
     assert named(name="vpdr", partition={"name": "gumbel", "once": True}) == "vpdr (gumbel once)"
     assert named(name="dcr", release={"name": "vpp", "partition": {"name": "oracle"}}) == "dcr (vpp (oracle))"
     assert paper_tables._setting({})["defense"] is None
+
+
+# ---------------------------------------------------------------------- the same runs under two names
+
+
+def test_attacks_on_copied_runs_count_once(runs: Path, shell: Shell) -> None:
+    shutil.copytree(runs / "a_1", runs.parent / "copy")
+    alone = json.loads(shell("table", "attacks", runs / "a_1", "--format", "json")[1])
+    both = ("table", "attacks", runs / "a_1", runs.parent / "copy")
+    code, out, _ = shell(*both, "--format", "json")
+    assert (code, json.loads(out)) == (0, alone)
+    for form in ("md", "tex"):
+        shown = shell(*both, "--format", form)[1].replace(r"\_", "_")
+        assert (
+            f"{runs.parent / 'copy'}: frozen-none is the same runs as in {runs / 'a_1'} and counts once."
+            in shown
+        )
+        assert "frozen-local is the same" not in shown, "nothing was left out of a cell without attacks"
+
+
+def test_what_only_the_second_audit_of_the_same_runs_found_stays(
+    runs: Path, findings: Findings, shell: Shell
+) -> None:
+    cell = next(c for c in findings.cells if c.name == "frozen-none")
+    other = replace(
+        made.attack("cosine", np.random.default_rng(9), 50, 0.3, None, tier="public"), attack="cosine"
+    )
+    again = replace(cell.taken[1], adjusted_p=0.25)  # in another family of tests
+    part = made.findings(cells=(replace(cell, taken=(other, again)),))
+    findings_file.write(runs / "part" / "audit" / "findings.json", part)
+    found = rows(shell("table", "attacks", runs / "a_1", runs / "part", "--format", "csv")[1])
+    mine = [row for row in found if row["run"] == (runs / "part").as_posix()]
+    assert [(row["cell"], row["attack"]) for row in mine] == [("frozen-none", "cosine")]
+    assert len(found) == sum(len(c.taken) for c in findings.cells) + 1
+
+
+def test_audits_that_share_some_runs_are_refused(runs: Path, findings: Findings, shell: Shell) -> None:
+    known = {name: dict(run) for name, run in findings.provenance["runs"].items()}  # type: ignore[attr-defined]
+    known["frozen-none"]["ledger_heads"] = [*known["frozen-none"]["ledger_heads"][:2], "0" * 64]
+    other = replace(findings, provenance={**findings.provenance, "runs": known})
+    findings_file.write(runs / "other" / "audit" / "findings.json", other)
+    code, out, err = shell("table", "attacks", runs / "a_1", runs / "other")
+    assert (code, out) == (2, "")
+    said = f"{runs / 'a_1'} and {runs / 'other'} share 2 of the runs of cell frozen-none, and each run may count once"
+    assert said in " ".join(err.split())
