@@ -13,6 +13,7 @@ import yaml
 from PIL import Image
 from pydantic import ValidationError
 
+from accountant.events import NonPrivate
 from attacks._base import NotApplicableError
 from attacks.hijack import _losses
 from attacks.hijack._optimise import StopRule, descend
@@ -26,8 +27,8 @@ from privkit.config import RunConfig, Study
 from privkit.errors import InputError
 from privkit.models.onnx import Onnx
 from privkit.models.usps_cnn import UspsCnn
-from privkit.release import Head, Prototypes, Release
-from privkit.transcript import Transcript
+from privkit.release import Head, Prototypes, Release, SumsAndCounts
+from privkit.transcript import ServerView, Transcript
 from reports.findings import Inversion
 
 FEDPROTO = {"name": "fedproto", "predict": "prototype"}
@@ -333,6 +334,31 @@ def test_releases_that_see_the_adapter_have_three_tiers(trained, tmp_path) -> No
 def test_a_round_that_was_not_released_is_refused(plain: Opened) -> None:
     reason = refused(plain.invert(QUICK.model_copy(update={"round": 3})))
     assert reason == "round=3 was not released; give one of 0 to 2, or none for all"
+
+
+@pytest.mark.parametrize("sent", ["counts", "no counts", "sums"])
+def test_clusters_of_a_class_in_one_round_count_by_their_records(sent: str) -> None:
+    vectors = np.random.default_rng(0).standard_normal((4, 5)).astype(np.float32)
+    labels, counts = np.array([0, 0, 1, 1]), np.array([3, 1, 6, 2])
+    payload = Prototypes(vectors=vectors, labels=labels, counts=counts if sent == "counts" else None)
+    if sent == "sums":
+        totals = np.array([3.0, 0.2, 6.0, 2.0])  # noise may leave less than a record
+        payload = SumsAndCounts(vectors=vectors, labels=labels, totals=totals.astype(np.float32))
+    release = Release(round=2, client=0, payload=payload, event=NonPrivate(reason="no noise is added"))
+    goals = FeatureInversion(round=2).goals(ServerView((release,), None), num_classes=2, seed=0)
+    found = {goal.label: goal.vector for goal in goals if not goal.control}
+    wanted = {  # in one pass over all records of a class
+        "counts": [(3 * vectors[0] + vectors[1]) / 4, (6 * vectors[2] + 2 * vectors[3]) / 8],
+        "no counts": [vectors[:2].mean(0), vectors[2:].mean(0)],
+        "sums": [(vectors[0] + vectors[1]) / 4, (vectors[2] + vectors[3]) / 8],
+    }[sent]
+    for label in (0, 1):
+        np.testing.assert_allclose(found[label], wanted[label], rtol=1e-6)
+    if sent == "counts":  # as all rounds averaged have it, where there is one
+        whole = FeatureInversion().goals(ServerView((release,), None), num_classes=2, seed=0)
+        for goal in whole:
+            if not goal.control:
+                np.testing.assert_allclose(goal.vector, found[goal.label], rtol=1e-6)
 
 
 def test_a_release_without_prototypes_is_refused(plain: Opened) -> None:

@@ -24,6 +24,7 @@ from pydantic import Field
 from attacks._base import NotApplicableError
 from attacks._known_noise import averaged, prototypes
 from privkit.plug import Plugin
+from privkit.release import Release, SumsAndCounts
 from privkit.transcript import ServerView
 
 if TYPE_CHECKING:
@@ -140,7 +141,8 @@ class FeatureInversion(Plugin):
     round: int | None = Field(
         default=None,
         ge=0,
-        description="round whose prototypes are inverted; none averages all rounds by the precision of their noise",
+        description="round whose prototypes are inverted; none averages all rounds by the precision of their noise; "
+        "several prototypes of a class are made its mean, weighted by the counts that were sent, or alike without any",
     )
 
     @property
@@ -204,8 +206,11 @@ class FeatureInversion(Plugin):
         if self.round is None:
             return averaged(view, client=client, label=label, drifts=False).vector
         found = view.prototypes(client=client, label=label)
-        rows = [prototypes(r).vectors[row] for r, row in found if r.round == self.round]
-        return np.array(rows, dtype=np.float64).mean(0)
+        rows = [(release, row) for release, row in found if release.round == self.round]
+        vectors_Pd = np.array([prototypes(release).vectors[row] for release, row in rows], dtype=np.float64)
+        return np.average(
+            vectors_Pd, axis=0, weights=[_records_behind(release, row) for release, row in rows]
+        )
 
     def rebuild(
         self,
@@ -328,6 +333,14 @@ def spread(pairs: Sequence[tuple[int, int]], count: int, *, seed: int) -> list[t
         left.remove(rarest)
         chosen.append(rarest)
     return chosen
+
+
+def _records_behind(release: Release, row: int) -> float:
+    """Return how many records one prototype counts for: as many as were sent, noisy or not; 1 where none were."""
+    if isinstance(release.payload, SumsAndCounts):
+        return max(1.0, float(release.payload.totals[row]))
+    counts = prototypes(release).counts
+    return 1.0 if counts is None else float(counts[row])
 
 
 def _control(goal: Goal, seed: int) -> Goal:
