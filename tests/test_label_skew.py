@@ -20,6 +20,7 @@ from privkit.data.cifar10 import Cifar10
 from privkit.data.cifar100 import Cifar100, Labels
 from privkit.data.fashion_mnist import SHA256, FashionMnist
 from privkit.errors import InputError
+from privkit.noise import Purpose, keyed
 from tests import layouts
 
 LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=60).map(np.array)
@@ -116,6 +117,26 @@ def test_the_partition_seed_alone_decides() -> None:
     one, same, other = (made(labels, clients=4, alpha=0.5, seed=seed) for seed in (7, 7, 8))
     assert all(np.array_equal(a.records, b.records) for a, b in zip(one, same, strict=True))
     assert not all(np.array_equal(a.records, b.records) for a, b in zip(one, other, strict=True))
+
+
+def test_the_draw_has_a_stream_that_no_split_of_a_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[tuple[int, Purpose, int, int]] = []
+
+    def noted(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np.random.Generator:
+        used.append((seed, purpose, round, client))
+        return keyed(seed, purpose, round=round, client=client)
+
+    monkeypatch.setattr("privkit.data._skew.keyed", noted)
+    monkeypatch.setattr("privkit.data._split.keyed", noted)
+    labels = np.repeat(np.arange(4, dtype=np.int64), 30)
+    made(labels, clients=3, alpha=10.0, seed=5)
+    shares = Shares(pool=0.6, reference=0.1, test=0.3)
+    for client in range(3):
+        divide(labels, num_classes=4, shares=shares, seed=5, client=client, name="all")
+    assert [round for _, _, round, _ in used] == [1, 0, 0, 0], "round 0 of the purpose is that of splits"
+    assert {purpose for _, purpose, _, _ in used} == {Purpose.SPLIT}
+    drawn = np.array([keyed(s, p, round=t, client=m).standard_normal(4000) for s, p, t, m in used])
+    assert np.abs(np.corrcoef(drawn) - np.eye(4)).max() < 5 / 4000**0.5
 
 
 def test_the_draw_is_independent_of_the_split_of_a_run_with_the_same_seed() -> None:

@@ -54,6 +54,16 @@ def test_keyed_numbers_are_what_they_were() -> None:
     """Runs written by an older version must be resumable: numpy 2.4, Philox, SeedSequence."""
     found = keyed(7, Purpose.RELEASE, round=3, client=2).standard_normal(3)
     assert found.tolist() == [1.0741983654296248, -0.5989197407071899, -0.9423833985595699]
+    assert [purpose.name for purpose in sorted(Purpose)] == [
+        "RELEASE",
+        "BATCHES",
+        "INIT",
+        "SPLIT",
+        "CANARY_DIRECTIONS",
+        "CANARY_SIGNS",
+        "DROPOUT",
+        "SERVER",
+    ], "a new purpose goes to the end: a number is part of every stream"
 
 
 @pytest.mark.parametrize("noise", [SecureNoise(), NoNoise(), SeededNoise(np.random.default_rng(0))])
