@@ -20,8 +20,26 @@ PLUGINS = list(cite.every_plugin())
 def test_every_plugin_cites_what_is_there(plugin: type[Plugin]) -> None:
     found = cite.cited(plugin)
     assert bool(found) == bool(plugin.citation)
+    assert "@" not in plugin.citation, "an entry of references.bib can be shared, and is checked below"
     if plugin.__module__.startswith("attacks."):
         assert found
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("fedavg_head", {"fedavg"}),
+        ("fedpcl", {"fedpcl"}),
+        ("fedtgp", {"fedtgp"}),
+        ("mpft", {"mpft"}),
+        ("objects", {"fluentemoji", "notoemoji", "twemoji"}),
+        ("digits5", {"lecun1998gradient", "hull1994usps", "netzer2011svhn", "ganin2015", "li2021fedbn"}),
+        ("cifar100", {"krizhevsky2009cifar", "hsu2019"}),
+    ],
+)
+def test_what_a_plugin_was_made_from_is_cited(name: str, keys: set[str]) -> None:
+    (plugin,) = cite.named([name])
+    assert set(cite.cited(plugin)) == keys
 
 
 @pytest.mark.parametrize(("key", "entry"), {**cite.references(), "privkit": cite._own()}.items())

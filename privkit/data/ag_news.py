@@ -40,12 +40,7 @@ class AgNews(AbstractSkewedData):
         description="characters of each text that are kept; encoders read about as many",
     )
 
-    citation: ClassVar[str] = """@inproceedings{zhang2015character,
-  author = {Zhang, Xiang and Zhao, Junbo and LeCun, Yann},
-  title = {Character-level Convolutional Networks for Text Classification},
-  booktitle = {Advances in Neural Information Processing Systems (NeurIPS)},
-  year = {2015}
-}"""
+    citation: ClassVar[str] = "zhang2015character, hsu2019"
 
     @property
     def num_classes(self) -> int:

@@ -35,12 +35,7 @@ class Cifar10(AbstractSkewedData):
 
     root: Path = Field(description="folder that holds cifar-10-batches-py or -bin, or one of these itself")
 
-    citation: ClassVar[str] = """@techreport{krizhevsky2009cifar,
-  author = {Krizhevsky, Alex},
-  title = {Learning Multiple Layers of Features from Tiny Images},
-  institution = {University of Toronto},
-  year = {2009}
-}"""
+    citation: ClassVar[str] = "krizhevsky2009cifar, hsu2019"
 
     @property
     def num_classes(self) -> int:

@@ -56,12 +56,7 @@ class Cifar100(AbstractSkewedData):
     )
     labels: Labels = Field(default=Labels.FINE, description="fine: the 100 classes; coarse: their 20 groups")
 
-    citation: ClassVar[str] = """@techreport{krizhevsky2009cifar,
-  author = {Krizhevsky, Alex},
-  title = {Learning Multiple Layers of Features from Tiny Images},
-  institution = {University of Toronto},
-  year = {2009}
-}"""
+    citation: ClassVar[str] = "krizhevsky2009cifar, hsu2019"
 
     @property
     def num_classes(self) -> int:

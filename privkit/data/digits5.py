@@ -55,12 +55,7 @@ class Digits5(AbstractPictureData):
         description="domains to load, in this order; client i holds the i-th",
     )
 
-    citation: ClassVar[str] = """@inproceedings{li2021fedbn,
-  author = {Li, Xiaoxiao and Jiang, Meirui and Zhang, Xiaofei and Kamp, Michael and Dou, Qi},
-  title = {{FedBN}: Federated Learning on Non-{IID} Features via Local Batch Normalization},
-  booktitle = {International Conference on Learning Representations (ICLR)},
-  year = {2021}
-}"""
+    citation: ClassVar[str] = "lecun1998gradient, hull1994usps, netzer2011svhn, ganin2015, li2021fedbn"
 
     @field_validator("domains")
     @classmethod

@@ -44,12 +44,7 @@ class FashionMnist(AbstractSkewedData):
         description="refuse files that are not, unpacked, the published bytes: MNIST has the same file names",
     )
 
-    citation: ClassVar[str] = """@article{xiao2017fashion,
-  author = {Xiao, Han and Rasul, Kashif and Vollgraf, Roland},
-  title = {Fashion-{MNIST}: a Novel Image Dataset for Benchmarking Machine Learning Algorithms},
-  journal = {arXiv preprint arXiv:1708.07747},
-  year = {2017}
-}"""
+    citation: ClassVar[str] = "xiao2017fashion, hsu2019"
 
     @property
     def num_classes(self) -> int:

@@ -78,26 +78,7 @@ class Objects(AbstractData):
         default=SIDE, description="pixels a side: 64 as stored, or 32, each the mean of four"
     )
 
-    citation: ClassVar[str] = """@misc{fluentemoji,
-  author = {{Microsoft Corporation}},
-  title = {Fluent Emoji},
-  year = {2022},
-  url = {https://github.com/microsoft/fluentui-emoji}
-}
-
-@misc{notoemoji,
-  author = {{Google Inc.}},
-  title = {Noto Emoji},
-  year = {2013},
-  url = {https://github.com/googlefonts/noto-emoji}
-}
-
-@misc{twemoji,
-  author = {{Twitter, Inc. and other contributors}},
-  title = {Twemoji},
-  year = {2014},
-  url = {https://github.com/jdecked/twemoji}
-}"""
+    citation: ClassVar[str] = "fluentemoji, notoemoji, twemoji"
 
     @field_validator("domains")
     @classmethod

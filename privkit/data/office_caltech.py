@@ -37,13 +37,7 @@ class OfficeCaltech(AbstractFolderData):
         twin="objects",
     )
     list_names: ClassVar[tuple[str, ...]] = ("{}_train.pkl", "{}_test.pkl")
-    citation: ClassVar[str] = """@inproceedings{gong2012gfk,
-  author = {Gong, Boqing and Shi, Yuan and Sha, Fei and Grauman, Kristen},
-  title = {Geodesic Flow Kernel for Unsupervised Domain Adaptation},
-  booktitle = {IEEE Conference on Computer Vision and Pattern Recognition (CVPR)},
-  pages = {2066--2073},
-  year = {2012}
-}"""
+    citation: ClassVar[str] = "gong2012gfk"
 
     def entries(self, path: Path, domain: str, classes: tuple[str, ...]) -> Iterator[Listed]:
         """Yield the entries of one of the lists that FedBN published: paths, and as many class names."""

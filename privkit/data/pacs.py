@@ -43,13 +43,7 @@ class Pacs(AbstractFolderData):
         "{}_crossval_kfold.txt",
         "{}_test_kfold.txt",
     )
-    citation: ClassVar[str] = """@inproceedings{li2017pacs,
-  author = {Li, Da and Yang, Yongxin and Song, Yi-Zhe and Hospedales, Timothy M.},
-  title = {Deeper, Broader and Artier Domain Generalization},
-  booktitle = {IEEE International Conference on Computer Vision (ICCV)},
-  pages = {5542--5550},
-  year = {2017}
-}"""
+    citation: ClassVar[str] = "li2017pacs"
 
     def entries(self, path: Path, domain: str, classes: tuple[str, ...]) -> Iterator[Listed]:
         """Yield the lines of a list, such as ``photo/dog/056_0001.jpg 1``: a picture and its class, from 1."""

@@ -112,13 +112,7 @@ class Vader(AbstractStoredData):
         description="sentences per class that all clients are tested on, at most half of them; only with alpha",
     )
 
-    citation: ClassVar[str] = """@inproceedings{hutto2014vader,
-  author = {Hutto, C. J. and Gilbert, Eric},
-  title = {{VADER}: A Parsimonious Rule-Based Model for Sentiment Analysis of Social Media Text},
-  booktitle = {International AAAI Conference on Weblogs and Social Media (ICWSM)},
-  pages = {216--225},
-  year = {2014}
-}"""
+    citation: ClassVar[str] = "hutto2014vader"
 
     @field_validator("domains")
     @classmethod

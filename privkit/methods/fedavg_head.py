@@ -31,16 +31,7 @@ class FedAvgHead(AbstractMethod):
     its memory between rounds. No defense protects weights yet: any but ``none`` is refused.
     """
 
-    citation: ClassVar[str] = r"""@inproceedings{fedavg,
-  author = {McMahan, H. Brendan and Moore, Eider and Ramage, Daniel and Hampson, Seth
-            and Ag{\"u}era y Arcas, Blaise},
-  title = {Communication-Efficient Learning of Deep Networks from Decentralized Data},
-  booktitle = {Proceedings of the 20th International Conference on Artificial Intelligence and Statistics},
-  series = {Proceedings of Machine Learning Research},
-  volume = {54},
-  pages = {1273--1282},
-  year = {2017}
-}"""
+    citation: ClassVar[str] = "fedavg"
     sends: ClassVar[Sends] = Sends.WEIGHTS
 
     adapters: bool = Field(default=False, description="send adapters besides the head, where there are any")

@@ -39,15 +39,7 @@ class FedPcl(AbstractPrototypeMethod):
     and averages weighted by record counts, which would be a second release. Trained parameters stay with the client.
     """
 
-    citation: ClassVar[str] = """@inproceedings{fedpcl,
-  author = {Tan, Yue and Long, Guodong and Ma, Jie and Liu, Lu and Zhou, Tianyi and Jiang, Jing},
-  title = {Federated Learning from Pre-Trained Models: A Contrastive Learning Approach},
-  booktitle = {Advances in Neural Information Processing Systems},
-  volume = {35},
-  year = {2022},
-  eprint = {2209.10083},
-  archiveprefix = {arXiv}
-}"""
+    citation: ClassVar[str] = "fedpcl"
 
     temperature: float = Field(default=0.07, gt=0, description="tau, that cosines are divided by")
     peers: Literal["mean", "sum"] = Field(

@@ -46,18 +46,7 @@ class FedTgp(AbstractPrototypeMethod):
     paper by the head; both are here. Trained parameters of clients stay with them, as in the original.
     """
 
-    citation: ClassVar[str] = """@inproceedings{fedtgp,
-  author = {Zhang, Jianqing and Liu, Yang and Hua, Yang and Cao, Jian},
-  title = {{FedTGP}: Trainable Global Prototypes with Adaptive-Margin-Enhanced Contrastive Learning for Data and
-           Model Heterogeneity in Federated Learning},
-  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
-  volume = {38},
-  number = {15},
-  pages = {16768--16776},
-  year = {2024},
-  eprint = {2401.03230},
-  archiveprefix = {arXiv}
-}"""
+    citation: ClassVar[str] = "fedtgp"
 
     pull: float = Field(
         default=1.0, ge=0, description="lambda, weight of the prototype loss; the original's script has 10"

@@ -59,14 +59,7 @@ class Mpft(AbstractPrototypeMethod):
     k-means centres void the sensitivity of a mean, which the audit says; class means (prototypes: mean) do not.
     """
 
-    citation: ClassVar[str] = """@inproceedings{mpft,
-  author = {Zhang, Jingyuan and Duan, Yiyang and Niu, Shuaicheng and Cao, Yang and Lim, Wei Yang Bryan},
-  title = {Enhancing Federated Domain Adaptation with Multi-Domain Prototype-Based Federated Fine-Tuning},
-  booktitle = {International Conference on Learning Representations},
-  year = {2025},
-  eprint = {2410.07738},
-  archiveprefix = {arXiv}
-}"""
+    citation: ClassVar[str] = "mpft"
 
     prototypes: AbstractPrototypes = Field(
         default_factory=_kmeans, description="how a client's records become prototypes: kmeans, mean or finch"
