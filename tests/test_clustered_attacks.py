@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from accountant.contract import Contract, DependsOn
 from accountant.events import Gaussian, GroupGaussian, NonPrivate
+from attacks._averaged import Averaged, Channel, averaged
 from attacks._base import AbstractAttack, NotApplicableError
-from attacks._known_noise import Averaged, Channel, averaged
 from attacks.canary.antipodal import Antipodal
 from attacks.membership._axes import along
 from attacks.membership._groups import Question, mixtures

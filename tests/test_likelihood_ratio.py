@@ -12,7 +12,8 @@ from sklearn.metrics import roc_auc_score
 from accountant.contract import Contract, DependsOn
 from accountant.events import ClipSet, Gaussian, NonPrivate
 from accountant.gaussian import sigma_from_epsilon
-from attacks._known_noise import Averaged, Groups, averaged
+from attacks._averaged import Averaged, averaged
+from attacks._known_noise import Groups
 from attacks.membership._groups import Question
 from attacks.membership._population import Population
 from attacks.membership.cosine import Cosine

@@ -17,7 +17,7 @@ from accountant.contract import Counts, DependsOn, Query, Relation
 from accountant.events import Gaussian, Repeated
 from accountant.gaussian import mu_from_sigma, sigma_from_epsilon
 from accountant.relations import restated
-from attacks._known_noise import averaged
+from attacks._averaged import averaged
 from attacks.membership.likelihood_ratio import LikelihoodRatio
 from attacks.statistics.residuals import scale_p_value
 from privkit.audit.contradicted import contradicted

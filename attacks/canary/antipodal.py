@@ -13,8 +13,9 @@ from jaxtyping import Float64
 
 from accountant.contract import Relation
 from accountant.events import leaves
+from attacks._averaged import Channel
 from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
-from attacks._known_noise import Channel, refuse_other_payloads
+from attacks._known_noise import refuse_other_payloads
 from attacks.membership._groups import by_client_and_class
 from privkit.transcript import Records, ServerView
 

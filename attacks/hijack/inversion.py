@@ -21,8 +21,9 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 from pydantic import Field
 
+from attacks._averaged import averaged
 from attacks._base import NotApplicableError
-from attacks._known_noise import averaged, prototypes
+from attacks._known_noise import prototypes
 from privkit.plug import Plugin
 from privkit.release import Release, SumsAndCounts
 from privkit.transcript import ServerView

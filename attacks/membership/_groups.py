@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from attacks._averaged import Averaged, Channel
 from attacks._base import NotApplicableError
-from attacks._known_noise import Averaged, Channel, prototypes, refuse_other_payloads
+from attacks._known_noise import prototypes, refuse_other_payloads
 from attacks.membership._population import Population, population
 from privkit.transcript import Records, ServerView
 

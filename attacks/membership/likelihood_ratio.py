@@ -23,8 +23,8 @@ import numpy as np
 from jaxtyping import Float64
 from scipy import linalg
 
+from attacks._averaged import Averaged
 from attacks._base import AbstractAttack, ThreatModel
-from attacks._known_noise import Averaged
 from attacks.membership._axes import along
 from attacks.membership._groups import Question, mixtures
 from attacks.membership._population import Population
