@@ -26,6 +26,7 @@ class Purpose(IntEnum):
     CANARY_SIGNS = 5
     DROPOUT = 6
     SERVER = 7
+    PARTITION = 8
 
 
 def keyed(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np.random.Generator:

@@ -133,8 +133,7 @@ def test_the_draw_has_a_stream_that_no_split_of_a_run_has(monkeypatch: pytest.Mo
     shares = Shares(pool=0.6, reference=0.1, test=0.3)
     for client in range(3):
         divide(labels, num_classes=4, shares=shares, seed=5, client=client, name="all")
-    assert [round for _, _, round, _ in used] == [1, 0, 0, 0], "round 0 of the purpose is that of splits"
-    assert {purpose for _, purpose, _, _ in used} == {Purpose.SPLIT}
+    assert [purpose for _, purpose, _, _ in used] == [Purpose.PARTITION] + [Purpose.SPLIT] * 3
     drawn = np.array([keyed(s, p, round=t, client=m).standard_normal(4000) for s, p, t, m in used])
     assert np.abs(np.corrcoef(drawn) - np.eye(4)).max() < 5 / 4000**0.5
 

@@ -145,6 +145,5 @@ def _drawn(
 ) -> list[Int64[np.ndarray, " n"]]:
     if not alpha:
         return _dirichlet.blocks(len(labels), clients=clients)
-    # round 0 of this purpose splits each client's records in a run
-    rng = keyed(seed, Purpose.SPLIT, round=1 + attempt)
+    rng = keyed(seed, Purpose.PARTITION, round=attempt)
     return _dirichlet.shared_out(labels, clients=clients, alpha=alpha, rng=rng)
