@@ -35,7 +35,7 @@ def show(findings: Findings, console: Console) -> None:
         ("Taken", audit_table.attacks(findings)),
     ):
         if table.rows:
-            console.print(_fitting(title, table, console), "")
+            console.print(fitting(title, table, console), "")
     for note in audit_files.notes(findings):
         console.print(note, style="dim", highlight=False)
     for cell in findings.cells:
@@ -49,7 +49,7 @@ def show(findings: Findings, console: Console) -> None:
     )
 
 
-def _fitting(title: str, table: Table, console: Console) -> Grid:
+def fitting(title: str, table: Table, console: Console) -> Grid:
     """Return as many columns as there is room for, the most important first, in their own order."""
     shown = {column.key for column in table.columns if not column.rank}
     for column in sorted(table.columns, key=lambda c: c.rank):

@@ -11,6 +11,7 @@ from privkit.cli import (
     explain,
     export_data,
     report,
+    scores,
     selfcheck,
     spend,
     table,
@@ -30,6 +31,7 @@ app.command("train", cls=PlainCommand)(train.train)
 app.command("audit", cls=PlainCommand)(audit.audit)
 app.command("report", cls=PlainCommand)(report.report)
 app.command("table", cls=PlainCommand)(table.table)
+app.command("scores", cls=PlainCommand)(scores.scores)
 app.command("cite", cls=PlainCommand)(cite.cite)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("spend", cls=PlainCommand)(spend.spend)
