@@ -24,6 +24,7 @@ from fractions import Fraction
 
 from accountant import check
 from accountant.events import ClipSet, GroupGaussian
+from accountant.rounded import rounded_up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +172,6 @@ def size(*, dim: int, rho: float) -> int:
     wanted = Fraction(repr(float(rho))) * int(dim)
     if wanted < 1:
         raise ValueError(
-            f"rho={rho} of dim={dim} is less than one coordinate; raise rho to at least {1 / dim:.3g}."
+            f"rho={rho} of dim={dim} is less than one coordinate; raise rho to at least {rounded_up(1 / dim, 3)}."
         )
     return math.ceil(wanted)

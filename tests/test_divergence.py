@@ -1,11 +1,13 @@
 """What cannot be trained is refused before it begins; a run that diverges is named, and its neighbours go on."""
 
 import filecmp
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
+from privkit.audit.cells import cells
 from privkit.config import load
 from privkit.errors import DivergedError, InputError
 from privkit.store import Run
@@ -86,3 +88,28 @@ def test_messages_that_no_server_could_merge_are_refused_before_anything_is_writ
     with pytest.raises(InputError, match=message):
         train(study(tmp_path, fine={}, odd=cell), tmp_path / "runs", device="cpu")
     assert not (tmp_path / "runs").exists()
+
+
+def test_embeddings_that_are_not_finite_end_their_run_alone(tmp_path):
+    # one step: parameters stay finite, and what they give does not
+    wild = {
+        "method": {"name": "fedproto", "training": {"learning_rate": 1e22, "epochs": 1, "batch_size": 4096}},
+        "model": {"adapter": 8},
+    }
+    with pytest.raises(
+        DivergedError,
+        match=r"cell wild \(seed 0\) diverged in round 1: an embedding of client 0 is not finite; lower",
+    ):
+        train(study(tmp_path, wild=wild, fine={}), tmp_path / "runs", device="cpu")
+    assert Run(tmp_path / "runs" / "fine" / "seed-0").complete
+    assert Run(tmp_path / "runs" / "wild" / "seed-0").completed == 1
+
+
+def test_a_run_that_diverged_is_out_of_the_way_once_its_folder_is_deleted(tmp_path):
+    with pytest.raises(DivergedError, match="remove the cell and its folder"):
+        train(study(tmp_path, noisy=NOISY, fine={}), tmp_path / "runs", device="cpu")
+    folders = [Run(tmp_path / "runs" / name / "seed-0") for name in ("noisy", "fine")]
+    with pytest.raises(InputError, match="or delete its folder if it diverged"):
+        cells(folders)
+    shutil.rmtree(tmp_path / "runs" / "noisy")
+    assert [cell.name for cell in cells(folders[1:])] == ["fine"]

@@ -128,6 +128,7 @@ def test_a_share_in_thousandths_is_rounded_up_exactly(thousandths: int, dim: int
         (512, -0.1, r"rho=-0\.1 must lie in"),
         (512, math.nan, "rho is NaN"),
         (512, math.inf, "rho=inf must be finite"),
+        (128, 0.00781, r"raise rho to at least 0\.00782"),
         (5, 0.1, r"rho=0\.1 of dim=5 is less than one coordinate; raise rho to at least 0\.2"),
         (1, 0.5, "dim=1 leaves no coordinate for one of the two groups; use at least 2"),
         (0, 0.5, "dim=0 must be a whole number of at least 1"),

@@ -170,6 +170,9 @@ def test_a_dropped_client_leaves_its_number_free() -> None:
     numbers = [int(domain.name.removeprefix("client-")) for domain in domains]
     assert numbers == sorted(set(numbers))
     assert numbers != list(range(len(domains)))
+    first = next(n for n in range(15) if n not in numbers)
+    said = f"client-{first:02} and {14 - len(domains)} more of 15 clients got no records and take no part."
+    assert {domain.notes for domain in domains} == {(said,)}
 
 
 def test_parts_without_records_are_refused() -> None:

@@ -49,7 +49,7 @@ def cells(runs: list[Run]) -> list[Cell]:
 def _way_out(run: Run) -> str:
     """Return how an unfinished run becomes a whole one; a Recorder, which has no seed, does not go on."""
     if run.info.seed is not None:
-        return "run the same training command again to finish it"
+        return "run the same training command again to finish it, or delete its folder if it diverged"
     return "record all of its rounds into a new folder, or create the Recorder with fewer"
 
 

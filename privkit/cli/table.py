@@ -45,7 +45,9 @@ def table(
         help="Utility: what each cell is compared with: igpp (default), none, local_only or a cell.",
     ),
     percent: bool = typer.Option(
-        False, "--percent", help="Utility: print accuracies in percent; CSV and JSON keep shares."
+        False,
+        "--percent",
+        help="Utility: print accuracies in percent; CSV and JSON keep shares, with the printed texts beside them.",
     ),
     beside: Source | None = typer.Option(
         None, "--beside", help="Utility: print the published numbers of the VPDR paper too, marked as such."

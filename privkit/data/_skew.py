@@ -111,11 +111,24 @@ def clients_of(
             f"{list(test.records.shape[1:])}; get both parts of one data set."
         )
     rows = _rows(train.labels, clients=clients, alpha=alpha, seed=seed, empty=empty)
+    notes = _without(rows)
     return tuple(
-        Domain(train.records[own], train.labels[own], _name(client, clients), test)
+        Domain(train.records[own], train.labels[own], _name(client, clients), test, notes=notes)
         for client, own in enumerate(rows)
         if len(own)
     )
+
+
+def _without(rows: list[Int64[np.ndarray, "..."]]) -> tuple[str, ...]:
+    """Return a sentence about the clients that got nothing, if there are any."""
+    missing = [_name(client, len(rows)) for client, own in enumerate(rows) if not len(own)]
+    if not missing:
+        return ()
+    return (f"{missing[0]}{_more(missing)} of {len(rows):,} clients got no records and take no part.",)
+
+
+def _more(missing: list[str]) -> str:
+    return f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
 
 
 def _name(client: int, clients: int) -> str:
@@ -133,10 +146,10 @@ def _rows(
         if empty is Empty.DROP or all(map(len, rows)):
             return rows
     missing = [_name(client, clients) for client, own in enumerate(rows) if not len(own)]
-    more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
     raise InputError(
-        f"{missing[0]}{more} of {clients:,} clients got none of {len(labels):,} records (alpha={alpha:g}, draws: "
-        f"{draws}); raise alpha, take fewer clients or more records, or set empty: drop to leave such clients out."
+        f"{missing[0]}{_more(missing)} of {clients:,} clients got none of {len(labels):,} records (alpha={alpha:g}, "
+        f"draws: {draws}); raise alpha, take fewer clients or more records, or set empty: drop to leave such clients "
+        "out."
     )
 
 

@@ -62,9 +62,15 @@ def model(folder: Path, settings: "PreTrainedConfig") -> "Module":
                 # the fused kernels have no second derivative, and are no faster on a CPU
                 attn_implementation="eager",
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are refused below, by name
             )
         except Exception as error:  # transformers raises errors of many classes
             raise _unreadable(folder, error) from None
+    for name, found, wanted in sorted(loaded["mismatched_keys"]):
+        raise InputError(
+            f"path={str(folder)!r}: {name} has shape {list(found)}, and its config.json asks for {list(wanted)}; give "
+            "the config.json that belongs to these weights."
+        )
     # a pooler is not used here, and a classifier's file has none
     missing = sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler."))
     if missing:

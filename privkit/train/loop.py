@@ -32,6 +32,7 @@ from privkit.train.server import AbstractServer, HonestServer
 from privkit.truth import Hidden
 
 Sent = list[tuple[Release, Hidden | None]]
+_SLOWER = "lower method.training.learning_rate"
 """The messages of one run in one round, each with what was computed on the way to it."""
 
 
@@ -91,8 +92,7 @@ def train(
         studies.refuse_impossible(plan, encoded[source(plan.config)])
         refuse_unaffordable(plan, encoded[source(plan.config)])
     loaded = (note for data in encoded.values() for note in data.notes)
-    split = (s for plan in todo for s in studies.dropped(plan, encoded[source(plan.config)]))
-    for sentence in dict.fromkeys((*loaded, *split)):
+    for sentence in dict.fromkeys((*loaded, *studies.left_out(todo, encoded))):
         notice(sentence)
     diverged: list[str] = []
     for batch in studies.batches(root, todo):
@@ -110,7 +110,7 @@ def _said(diverged: list[str]) -> str:
     """Return one sentence about the runs that diverged."""
     first, *rest = diverged
     more = f", and {len(rest)} more run{'s' * (len(rest) > 1)} diverged" if rest else ""
-    return f"{first}{more}; change that, or remove the cell: all other runs were trained to their ends."
+    return f"{first}{more}; change that, or remove the cell and its folder: all other runs were trained to their ends."
 
 
 class _Batch:
@@ -151,7 +151,7 @@ class _Batch:
             outbox.begin(start)
         began, end = time.perf_counter(), start
         for round in range(start, self.config.rounds):
-            messages = self._messages()
+            messages = self._messages(round)
             for r in self._going():
                 self.outboxes[r].stop_if_exhausted(round, messages[r])
             if not self._going():
@@ -193,7 +193,7 @@ class _Batch:
             fleet.train_round(round, self.method, down)
             for r, what in fleet.diverged().items():
                 if r in self._going():
-                    self._leave_out(r, round, f"{what}; lower method.training.learning_rate")
+                    self._leave_out(r, round, f"{what}; {_SLOWER}")
             scores = fleet.accuracy(self.method, down, num_classes=self.data.num_classes)
             for client, score in zip(fleet.cohort.clients, scores, strict=True):
                 if client.run in self._going():
@@ -208,8 +208,8 @@ class _Batch:
             f"cell {plan.cell} (seed {plan.seed}) diverged in round {round + 1}: {why.rstrip('.')}"
         )
 
-    def _messages(self) -> list[list[Private]]:
-        """Return what the clients of each run would make a message of now; nothing where nothing is sent."""
+    def _messages(self, round: int) -> list[list[Private]]:
+        """Return what the clients of each run would make a message of in a round; nothing where nothing is sent."""
         found: list[dict[int, Private]] = [{} for _ in self.runs]
         if self.method.sends is Sends.WEIGHTS:
             for fleet in self.fleets:
@@ -218,6 +218,9 @@ class _Batch:
         if self.method.sends is Sends.PROTOTYPES:
             for fleet in self.fleets:
                 for z_nd, client in zip(fleet.released(self.method), fleet.cohort.clients, strict=True):
+                    if client.run not in self.diverged and not np.isfinite(z_nd).all():
+                        what = f"an embedding of client {client.index} is not finite"
+                        self._leave_out(client.run, round - 1, f"{what}; {_SLOWER}")
                     if client.run in self.diverged:
                         continue
                     mine = self.outboxes[client.run].embeddings(client.index, z_nd, client.y)

@@ -1,6 +1,7 @@
 """What the C library does with memory that is freed."""
 
 import ctypes
+import os
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _LARGEST = 32 << 20
@@ -15,7 +16,7 @@ def keep_freed_memory() -> None:
 
     Source: mallopt(3), M_TRIM_THRESHOLD and M_MMAP_THRESHOLD.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _LARGEST)
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)

@@ -1,5 +1,6 @@
 """What a plan would spend, round by round, before anything is trained or written."""
 
+import math
 from collections.abc import Iterator
 
 from accountant.budget import BudgetExceededError
@@ -59,6 +60,8 @@ def _rounds(plan: Plan, data: Encoded) -> Iterator[list[Event]]:
 
 
 def _way_out(found: Stop) -> str:
+    if math.isinf(found.exceeds):
+        return "take a defense that promises something, or leave out the budget"
     if found.round == 0:
         return "release with more noise, or raise the budget"
     return (

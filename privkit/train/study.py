@@ -7,7 +7,7 @@ same bytes after any kill.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +26,7 @@ from privkit.errors import InputError
 from privkit.methods._base import Sends
 from privkit.noise import NoNoise
 from privkit.store import Run, RunInfo
-from privkit.train.encoded import Encoded
+from privkit.train.encoded import Encoded, source
 from privkit.transcript import Records
 from privkit.weights import Weights
 
@@ -86,7 +86,28 @@ def _refuse_some_things(data: Encoded) -> None:
             )
 
 
-def dropped(plan: Plan, data: Encoded) -> list[str]:
+def left_out(todo: list[Plan], encoded: Mapping[str, Encoded]) -> list[str]:
+    """Return a sentence for every domain whose small classes are left out, and of which cells, if not of all.
+
+    Args:
+        todo: the runs.
+        encoded: what each is trained on, by :func:`privkit.train.encoded.source`.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for plan in todo:
+        for sentence in _dropped(plan, encoded[source(plan.config)]):
+            found.setdefault(sentence, {})[plan.cell] = None
+    every = len({plan.cell for plan in todo})
+    return [s if len(cells) == every else f"{_some(list(cells))}: {s}" for s, cells in found.items()]
+
+
+def _some(cells: list[str]) -> str:
+    """Return the names of a few cells, and how many more there are."""
+    more = len(cells) - _NAMED
+    return ", ".join([*cells[:_NAMED], *([f"{more} more"] if more > 0 else [])])
+
+
+def _dropped(plan: Plan, data: Encoded) -> list[str]:
     """Return a sentence for every domain whose small classes are left out; what they say is the same for every seed."""
     said = []
     for m, part in enumerate(parts(plan, data)):
@@ -265,9 +286,8 @@ def batches(root: Path, todo: list[Plan]) -> list[list[Plan]]:
 def described(batch: list[Plan]) -> str:
     """Return what a batch trains, in a few words: its method, its runs and the first of its cells."""
     names = list(dict.fromkeys(plan.cell for plan in batch))
-    more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     runs = f"{len(batch)} run{'s' * (len(batch) > 1)}"
-    return f"{batch[0].config.method.name}, {runs} ({', '.join(names[:_NAMED])}{more}), rounds"
+    return f"{batch[0].config.method.name}, {runs} ({_some(names)}), rounds"
 
 
 def _alike(one: Plan, other: Plan) -> bool:
