@@ -358,7 +358,7 @@ def test_a_budget_without_room_for_one_round_is_refused(tmp_path: Path) -> None:
 def test_a_release_without_noise_fits_no_budget(tmp_path: Path) -> None:
     plan = single(tmp_path, defense={"name": "none"}, budget={"epsilon": 1e6})
     with pytest.raises(
-        BudgetExceededError, match="epsilon 0 before it, inf after it.* take a defense that promises"
+        BudgetExceededError, match=r"epsilon 0 before it, inf after it.* take a defense that promises"
     ):
         train(plan, tmp_path / "run", device="cpu")
 

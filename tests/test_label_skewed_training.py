@@ -222,7 +222,7 @@ def test_every_sentence_is_said_once_whatever_the_number_of_runs(tmp_path):
 def test_a_sentence_that_is_not_about_all_cells_names_those_it_is_about(tmp_path):
     said: list[str] = []
     skewed = study(tmp_path, SMALL, **DROP).cells["study"]
-    whole = study(tmp_path, SKEWED, rounds=1, **DROP).cells["study"]
+    whole = study(tmp_path, SKEWED, num_classes=11, **DROP).cells["study"]
     both = Study(cells={"x": skewed, "whole": whole, "y": skewed}, seeds=1)
     train(both, tmp_path / "r", device="cpu", notice=said.append)
     assert said == [f"x, y: {sentence}" for sentence in LEFT_OUT]
