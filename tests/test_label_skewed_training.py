@@ -67,7 +67,7 @@ class Given(AbstractData):
         return self.made()
 
     def settings(self) -> dict[str, Any]:
-        return {"name": "given"}
+        return {"name": "given", "num": self.num}
 
 
 def study(folder: Path, domains: Sequence[Domain], *, num_classes: int = 10, **changes: Any) -> Study:
