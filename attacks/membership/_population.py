@@ -41,11 +41,12 @@ class Population:
             raise NotApplicableError("there are too few reference records to estimate a covariance")
         means = {int(c): clipped_Nd[labels_N == c].mean(0) for c in labels}
         centred_Nd = clipped_Nd - np.array([means[int(c)] for c in labels_N])
-        variances, basis = np.linalg.eigh(centred_Nd.T @ centred_Nd / (len(labels_N) - len(labels)))
         return cls(
             means=means,
             sizes={int(c): int((labels_N == c).sum()) for c in labels},
-            covariance=(basis * shrunk(variances, best_shrinkage(centred_Nd))) @ basis.T,
+            covariance=shrunk(
+                centred_Nd.T @ centred_Nd / (len(labels_N) - len(labels)), best_shrinkage(centred_Nd)
+            ),
         )
 
 
@@ -62,20 +63,32 @@ def population(labels_N: np.ndarray, clipped_Nd: Float64[np.ndarray, "N d"]) -> 
     return _kept[key]
 
 
-def shrunk(variances_d: Float64[np.ndarray, " d"], amount: float) -> Float64[np.ndarray, " d"]:
-    """Return eigenvalues moved towards their mean; 0 leaves them, 1 makes them equal."""
-    return np.maximum((1 - amount) * variances_d + amount * variances_d.mean(), _SMALLEST)
+def shrunk(covariance_dd: Float64[np.ndarray, "d d"], amount: float) -> Float64[np.ndarray, "d d"]:
+    """Return a covariance moved towards a multiple of the identity; 0 leaves it nearly, 1 makes all variances equal."""
+    floor = _floor(amount, float(np.trace(covariance_dd)) / len(covariance_dd))
+    return (1 - amount) * covariance_dd + floor * np.eye(len(covariance_dd))
 
 
 def best_shrinkage(centred_Nd: Float64[np.ndarray, "N d"]) -> float:
-    """Return the shrinkage under which records, a fifth left out at a time, are most likely."""
-    fold_N = np.arange(len(centred_Nd)) % _FOLDS
+    """Return the shrinkage under which records, a fifth left out at a time, are most likely.
+
+    Records span no more axes than there are of them; along all others the covariance is its floor.
+    """
+    fold_N, d = np.arange(len(centred_Nd)) % _FOLDS, centred_Nd.shape[1]
     total = np.zeros(len(_SHRINKAGES))
     for fold in range(_FOLDS):
         kept, left = centred_Nd[fold_N != fold], centred_Nd[fold_N == fold]
-        variances, basis = np.linalg.eigh(kept.T @ kept / len(kept))
-        spread_d = ((left @ basis) ** 2).mean(0)
+        _, lengths_r, axes_rd = np.linalg.svd(kept, full_matrices=False)
+        variances_r, spread_r = lengths_r**2 / len(kept), ((left @ axes_rd.T) ** 2).mean(0)
+        elsewhere = max(0.0, float((left**2).sum(1).mean() - spread_r.sum()))
         for i, amount in enumerate(_SHRINKAGES):
-            candidate = shrunk(variances, amount)
-            total[i] -= (np.log(candidate) + spread_d / candidate).sum()
+            floor = _floor(amount, variances_r.sum() / d)
+            along_r = (1 - amount) * variances_r + floor
+            total[i] -= (np.log(along_r) + spread_r / along_r).sum()
+            total[i] -= (d - len(along_r)) * np.log(floor) + elsewhere / floor
     return float(_SHRINKAGES[np.argmax(total)])
+
+
+def _floor(amount: float, mean_variance: float) -> float:
+    """Return the variance that every axis has at least."""
+    return max(amount * mean_variance, _SMALLEST)
