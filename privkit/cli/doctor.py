@@ -22,4 +22,5 @@ def doctor() -> None:
     import torch
 
     typer.echo(f"CUDA: {'yes' if torch.cuda.is_available() else 'no'}")
+    typer.echo("not sound: see the errors above" if bad else "all is well")
     raise typer.Exit(2 if bad else 0)
