@@ -161,8 +161,8 @@ def _scopes(findings: Findings) -> list[str]:
 _READING = (
     "An ε in brackets is what the noise would give if the assumptions of the claim held; they do not.",
     "Intervals of records' AUCs know which candidates share a release; those of TPR hold for the releases and the "
-    "threshold as they are, and may lie above a ceiling by the chance of either: what is tested against ceilings are the "
-    "AUC and rates at a threshold fixed beforehand. Ceilings hold under the claimed guarantee. Verdicts test at a "
+    "threshold as they are, and may lie above a ceiling by the chance of either: what is tested against ceilings are "
+    "the AUC and rates at a threshold fixed beforehand. Ceilings hold under the claimed guarantee. Verdicts test at a "
     "family-wise error of 0.001.",
     "Canaries test the mechanism, whatever the encoder: they have a p-value even where the claim is not covered "
     "and no ceiling is printed. Their ε is certified from below at 95 %, for Gaussian noise (Clopper-Pearson).",
