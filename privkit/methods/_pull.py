@@ -35,12 +35,12 @@ def distance_of_all_pairs(u_GBd: "Tensor", batch: Batch, down: Down) -> "Tensor"
 
     divided by d: so it pulls every embedding to the mean prototype of its batch, whatever its class.
     """
-    weight_GB1 = (batch.weight * down["present"].gather(1, batch.y)).unsqueeze(-1)
-    p_GBd = _own(down["prototypes"], batch.y)
-    whole_G1 = weight_GB1.sum(1)
-    squares_Gd = whole_G1 * (weight_GB1 * (u_GBd * u_GBd + p_GBd * p_GBd)).sum(1)
-    products_Gd = (weight_GB1 * u_GBd).sum(1) * (weight_GB1 * p_GBd).sum(1)
-    return (squares_Gd - 2 * products_Gd).mean(-1)
+    weight_GB = batch.weight * down["present"].gather(1, batch.y)
+    p_GCd = down["prototypes"]
+    weight_GC = weight_GB.new_zeros(p_GCd.shape[:2]).scatter_add_(1, batch.y, weight_GB)
+    squares_G = (weight_GB * (u_GBd * u_GBd).sum(-1)).sum(-1) + (weight_GC * (p_GCd * p_GCd).sum(-1)).sum(-1)
+    u_Gd, p_Gd = (weight_GB.unsqueeze(-1) * u_GBd).sum(1), (weight_GC.unsqueeze(-1) * p_GCd).sum(1)
+    return (weight_GB.sum(-1) * squares_G - 2 * (u_Gd * p_Gd).sum(-1)) / u_GBd.shape[-1]
 
 
 def _own(prototypes_GCd: "Tensor", y_GB: "Tensor") -> "Tensor":
