@@ -8,11 +8,13 @@ import numpy as np
 from attacks._base import AbstractAttack, NotApplicableError
 from attacks._known_noise import sent_instead
 from attacks.hijack.inversion import FeatureInversion
-from attacks.statistics.residuals import scale_p_value
 from privkit.audit import taken
 from privkit.audit.choice import Attack
+from privkit.audit.chosen import choices
 from privkit.audit.inverted import invert
+from privkit.audit.left import left
 from privkit.audit.promised import worst_event
+from privkit.audit.white_box import Seen, checks, noise
 from privkit.audit.work import Work, ceiling
 from reports.findings import Inversion, Taken
 
@@ -27,16 +29,10 @@ _UNASKED = {
 def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> list[str]:
     """Run every attack on a cell; return a sentence for each that broke."""
     answers = taken.truths(work.cell, work.views)
-    left = [taken.residuals(view, truth) for view, truth in zip(work.views, answers, strict=True)]
-    work.residuals = _grouped(left)
-    counts = [
-        part
-        for view, run in zip(work.views, left, strict=True)
-        for part in taken.of_counts(view, run).values()
-    ]
-    if counts:
-        work.residuals["noise of the counts"] = np.concatenate(counts)
-    work.p_values |= {name: scale_p_value(found) for name, found in work.residuals.items()}
+    seen = [Seen(view, truth, left(view, truth)) for view, truth in zip(work.views, answers, strict=True)]
+    work.residuals = noise(seen).get("noise")
+    work.checks = checks(seen) | choices(work.cell, seen)
+    work.p_values |= {name: check.p_value for name, check in work.checks.items()}
     work.repeated = [found for view in work.views if (found := taken.repeated(view))]
     failed = []
     for done, attack in enumerate(attacks):
@@ -88,16 +84,6 @@ def _invert(
         work.inversions.append(Inversion(attack=attack.name, tier=attack.tier, reason=f"failed: {error}"))
         return [f"{attack.name} ({attack.tier}) on {work.cell.name}: {type(error).__name__}: {error}"]
     return []
-
-
-def _grouped(runs: list[dict[tuple[int, int], np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return all residuals, those of each client and those of each round: a fault may be in one of them only."""
-    parts: dict[str, list[np.ndarray]] = {}
-    for run in runs:
-        for (round, client), found in run.items():
-            for name in ("noise", f"noise of client {client}", f"noise of round {round}"):
-                parts.setdefault(name, []).append(found)
-    return {name: np.concatenate(found) for name, found in parts.items()}
 
 
 def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:

@@ -161,19 +161,18 @@ def _ceiling_line(work: Work) -> Line | None:
 
 
 def _violation(work: Work, test: str, p: float | None) -> str:
-    if test in work.residuals:
-        ratio = scale_ratio(work.residuals[test])
-        return f"the {test} is {ratio:.3f} of what was claimed (adjusted p {numbers.p_value(p)})"
+    if test in work.checks:
+        return f"{work.checks[test].says} (adjusted p {numbers.p_value(p)})"
     attack, _, statistic = test.partition("/")
     return f"{statistic} of {attack} is above the ceiling of the claim (adjusted p {numbers.p_value(p)})"
 
 
 def _noise(work: Work, family: Holm) -> NoiseScale | None:
-    if "noise" not in work.residuals:
+    if work.residuals is None:
         return None
     return NoiseScale(
-        ratio=scale_ratio(work.residuals["noise"]),
-        coordinates=len(work.residuals["noise"]),
+        ratio=scale_ratio(work.residuals),
+        coordinates=len(work.residuals),
         adjusted_p=family.adjusted[f"{work.cell.name}/noise"],
     )
 
