@@ -16,8 +16,8 @@ from accountant.events import Event, Gaussian, NonPrivate
 from privkit import Recorder, tensors, terms
 from privkit.audit.cells import cells
 from privkit.audit.contradicted import contradicted
-from privkit.audit.scored import RunView
 from privkit.audit.left import left
+from privkit.audit.scored import RunView
 from privkit.config import RunConfig, Study
 from privkit.defenses._base import NOTHING, Known, Privatized
 from privkit.defenses.igpp import Igpp

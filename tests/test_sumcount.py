@@ -21,9 +21,9 @@ from attacks._averaged import averaged
 from attacks.membership.likelihood_ratio import LikelihoodRatio
 from attacks.statistics.residuals import scale_p_value
 from privkit.audit.contradicted import contradicted
+from privkit.audit.left import left
 from privkit.audit.run import audit
 from privkit.audit.scored import RunView
-from privkit.audit.left import left
 from privkit.defenses._base import NOTHING, Known, Mechanism, Privatized
 from privkit.defenses.igpp import Igpp
 from privkit.defenses.sumcount import GaussianSums, SumCount

@@ -25,7 +25,7 @@ class Alike(NamedTuple):
     p_value: float
 
 
-def common_share(groups: Sequence[Float[np.ndarray, "K D"]]) -> float:
+def common_share(groups: Sequence[Float[np.ndarray, "_ _"]]) -> float:
     """Return the correlation of two vectors of a group, averaged over groups: the share of variance in common, if >= 0.
 
     Args:
@@ -37,7 +37,7 @@ def common_share(groups: Sequence[Float[np.ndarray, "K D"]]) -> float:
     return float((common - own) / (common + (size - 1) * own))
 
 
-def common_p_value(groups: Sequence[Float[np.ndarray, "K D"]]) -> float:
+def common_p_value(groups: Sequence[Float[np.ndarray, "_ _"]]) -> float:
     r"""Return the two-sided p-value of "the vectors of each group are independent".
 
     Exact for Gaussian vectors with independent coordinates of one variance, whatever it is: over each group of K
@@ -68,7 +68,7 @@ def common_p_value(groups: Sequence[Float[np.ndarray, "K D"]]) -> float:
     return float(min(1.0, 2 * min(above, below)))
 
 
-def most_alike(vectors: Sequence[Float[np.ndarray, " D"]]) -> Alike:
+def most_alike(vectors: Sequence[Float[np.ndarray, " _"]]) -> Alike:
     r"""Return the two of some vectors that are most alike, or most opposed, with an exact p-value.
 
     The cosine r of independent Gaussian vectors with D independent coordinates of one variance has
@@ -102,7 +102,7 @@ def most_alike(vectors: Sequence[Float[np.ndarray, " D"]]) -> Alike:
     return Alike(int(min(first, second)), int(max(first, second)), float(pair), min(1.0, pairs * single))
 
 
-def _sums_of_squares(groups: Sequence[Float[np.ndarray, "K D"]]) -> tuple[float, float, float, float]:
+def _sums_of_squares(groups: Sequence[Float[np.ndarray, "_ _"]]) -> tuple[float, float, float, float]:
     """Return the squares between and around means, and their degrees of freedom."""
     between = within = dof = left = 0.0
     for x_KD in groups:

@@ -24,7 +24,9 @@ def longest(one: Left, planted: Records | None) -> float:
     """
     means_Pd = clean_means(one)
     farthest = float(_gauges(_lengths(means_Pd, one.groups), one.groups).max(initial=0.0))
-    for label in [] if planted is None else np.unique(planted.labels):
+    if planted is None:
+        return farthest
+    for label in np.unique(planted.labels):
         mine = planted.vectors[planted.labels == label].astype(np.float64)
         row = np.flatnonzero(one.release.payload.tensors()["labels"] == label)
         if len(row) == 1:
