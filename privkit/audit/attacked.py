@@ -24,6 +24,7 @@ _UNASKED = {
     "records": "the run has no records to ask about; name some with recorder.ask(...), or split in a configuration",
     "canaries": "the run has no canaries to ask about; set canaries.count above 0, or give Recorder canaries=...",
 }
+_UNPLANTED = "the run has no such canaries; add {{name: {0}}} to other_canaries"
 
 
 def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> list[str]:
@@ -66,12 +67,12 @@ def keep_scores(work: Work, attacks: Sequence[Attack]) -> None:
 
 def _unasked(work: Work, attack: AbstractAttack) -> str:
     """Return why there is nothing to ask an attack about, or nothing."""
-    if all(view.questions[attack.asks_about] is not None for view in work.views):
+    if all(view.questions.get(attack.asks_about) is not None for view in work.views):
         return ""
     sent = sent_instead(work.views[0].transcript.seen_by_server())
     if sent:
-        return f"canaries do not apply: {sent}" if attack.asks_about == "canaries" else sent
-    return _UNASKED[attack.asks_about]
+        return f"canaries do not apply: {sent}" if attack.about_canaries else sent
+    return _UNASKED.get(attack.asks_about) or _UNPLANTED.format(attack.asks_about)
 
 
 def _invert(
@@ -90,17 +91,17 @@ def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) 
     judged = taken.judge(attack, work.views, answers)
     limit = work.limit
     covered = work.promised is not None and work.promised.claim.covered
-    is_canary = attack.asks_about == "canaries"
+    is_canary = attack.about_canaries
     if limit is not None and (covered or is_canary):
         for test in taken.against_ceiling(attack, judged, limit):
             work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
-    if is_canary:
+    if attack.reaches_claim and work.canaries is None:
         work.p_values |= _by_client(work, attack, judged)
         work.canaries = judged
         work.shortest = min(
             float(np.linalg.norm(asked.vectors, axis=1).min())
             for view in work.views
-            if (asked := view.questions["canaries"]) is not None
+            if (asked := view.questions[attack.asks_about]) is not None
         )
     return taken.measure(
         attack,

@@ -78,8 +78,8 @@ def truths(cell: Cell, views: list[RunView]) -> list[Truth]:
     found = []
     for run, view in zip(cell.runs, views, strict=True):
         truth = run.truth()
-        for name, answers in (("records", truth.members), ("canaries", truth.canary_signs)):
-            asked = view.questions[name]
+        for name, answers in truth.answers.items():
+            asked = view.questions.get(name)
             if len(answers) != (0 if asked is None else len(asked)):
                 raise InputError(
                     f"{run.path}: truth/ answers {len(answers)} {name}, but another number is asked about."
@@ -110,7 +110,7 @@ def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) ->
     members, clusters, runs, clients = [], [], [], []
     for r, (view, truth) in enumerate(zip(views, answers, strict=True)):
         asked = view.questions[attack.asks_about]
-        members.append(truth.members if attack.asks_about == "records" else truth.canary_signs)
+        members.append(truth.answers[attack.asks_about])
         assert asked is not None
         chains = np.stack([asked.clients, asked.labels], axis=1)
         numbers = np.unique(chains, axis=0, return_inverse=True)[1].ravel()
@@ -151,7 +151,7 @@ def measure(
         rounds: of the run.
     """
     members, non_members = split(judged.scores, judged.members)
-    is_canary = attack.asks_about == "canaries"
+    is_canary = attack.about_canaries
     area = auc(members, non_members, clusters=None if is_canary else _ids(judged))
     by_seed = [judged.auc_of(judged.runs == r) for r in np.unique(judged.runs)]
     by_chain = [judged.auc_of(judged.clusters == c) for c in np.unique(judged.clusters)]
@@ -172,7 +172,7 @@ def measure(
         auc_by_seed=over_seeds(by_seed),
         auc_ceiling=None if limit is None else limit.auc,
         tpr_ceiling=None if limit is None else limit.tpr(rate),
-        tightness=tightness(area, mu=mu) if is_canary and mu else None,
+        tightness=tightness(area, mu=mu) if attack.reaches_claim and mu else None,
         certificate=epsilon_gdp(at_zero(judged), delta=delta) if is_canary else None,
         roc=curves.roc_line(members, non_members),
         histogram=curves.histogram(members, non_members),
@@ -194,7 +194,7 @@ def _area(scores: np.ndarray, members: np.ndarray) -> float | None:
 def against_ceiling(attack: AbstractAttack, judged: Judged, limit: AbstractCurve) -> list[CeilingTest]:
     """Return the tests of an attack against a ceiling: its AUC, and for canaries the rates at 0 as well."""
     members, non_members = split(judged.scores, judged.members)
-    is_canary = attack.asks_about == "canaries"
+    is_canary = attack.about_canaries
     clusters = None if is_canary else _ids(judged)
     tests = [auc_above(members, non_members, ceiling=limit.auc, clusters=clusters)]
     return [*tests, tpr_above(at_zero(judged), curve=limit)] if is_canary else tests

@@ -11,10 +11,12 @@ from attacks.statistics.count_scale import count_scale_p_value, count_scale_rati
 from attacks.statistics.draws import guesses_hit, uniform_p_value
 from attacks.statistics.residuals import scale_p_value, scale_ratio
 from attacks.statistics.sharing import common_p_value, common_share, most_alike
-from privkit import canary
+from privkit import canary, plug
 from privkit.audit.left import Left, sent_counts
 from privkit.audit.recovered import longest
 from privkit.audit.scored import RunView
+from privkit.canaries._base import AbstractCanaries
+from privkit.transcript import Records
 from privkit.truth import Truth
 
 ROUNDING = 1e-6
@@ -44,12 +46,24 @@ class Seen:
     def held(self, client: int) -> dict[int, int]:
         """Return how many records of each class a client is known to hold, canaries included."""
         found: dict[int, int] = {}
-        asked, planted = (self.view.questions[name] for name in ("records", "canaries"))
-        kept = [] if asked is None else [asked.where(self.truth.members)]
-        for records in [*kept, *([] if planted is None else [planted])]:
+        for records in self._records():
             for label in records.of(client).labels.tolist():
                 found[label] = found.get(label, 0) + 1
         return found
+
+    def _records(self) -> Iterator[Records]:
+        for name, asked in self.view.questions.items():
+            if asked is None:
+                continue
+            match name:
+                case "records":
+                    yield asked.where(self.truth.members)
+                case "canaries":
+                    yield asked
+                case _:
+                    kind = plug.build("privkit.canaries", name)
+                    assert isinstance(kind, AbstractCanaries)
+                    yield kind.planted(asked, self.truth.others[name], round=0)
 
 
 def checks(runs: Sequence[Seen]) -> dict[str, Check]:

@@ -151,7 +151,7 @@ class _Batch:
             outbox.begin(start)
         began, end = time.perf_counter(), start
         for round in range(start, self.config.rounds):
-            messages = self._messages()
+            messages = self._messages(round)
             for r in self._going():
                 self.outboxes[r].stop_if_exhausted(round, messages[r])
             if not self._going():
@@ -208,8 +208,8 @@ class _Batch:
             f"cell {plan.cell} (seed {plan.seed}) diverged in round {round + 1}: {why.rstrip('.')}"
         )
 
-    def _messages(self) -> list[list[Private]]:
-        """Return what the clients of each run would make a message of now; nothing where nothing is sent."""
+    def _messages(self, round: int) -> list[list[Private]]:
+        """Return what the clients of each run would make a message of in a round; nothing where nothing is sent."""
         found: list[dict[int, Private]] = [{} for _ in self.runs]
         if self.method.sends is Sends.WEIGHTS:
             for fleet in self.fleets:
@@ -220,7 +220,8 @@ class _Batch:
                 for z_nd, client in zip(fleet.released(self.method), fleet.cohort.clients, strict=True):
                     if client.run in self.diverged:
                         continue
-                    mine = self.outboxes[client.run].embeddings(client.index, z_nd, client.y)
+                    outbox = self.outboxes[client.run]
+                    mine = outbox.embeddings(client.index, z_nd, client.y, round=round)
                     found[client.run][client.index] = mine
         return [[mine[m] for m in sorted(mine)] for mine in found]
 
