@@ -220,6 +220,11 @@ def found_by_all(one: Seen) -> dict[str, Check]:
     return checks([one]) | random
 
 
+def test_noise_that_follows_the_count_is_a_question_only_where_counts_are_claimed_to_be_a_secret(run):
+    assert "noise by count" not in checks([seen(run, CORRECT["igpp"])])
+    assert "noise by count" in checks([seen(run, CORRECT["sumcount"])])
+
+
 @pytest.mark.parametrize(
     ("defense", "names"),
     [

@@ -6,10 +6,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from accountant.contract import Relation
-from attacks._averaged import Channel
 from attacks._base import AbstractAttack, ThreatModel
 from attacks._known_noise import refuse_other_payloads
-from attacks.canary._moved import larger_by_one, refuse_unless, rows_of
+from attacks.canary._moved import larger_by_one, refuse_unless
 from privkit.canaries.label_moving import OTHERS
 from privkit.transcript import Records, ServerView
 
@@ -29,12 +28,5 @@ class LabelMoving(AbstractAttack):
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         refuse_other_payloads(view)
         refuse_unless(view, Relation.REPLACE_ANY_LABEL)
-        scores, channel = np.zeros(len(candidates)), Channel(view)
-        for i, vector_d in enumerate(candidates.vectors):
-            client, label = int(candidates.clients[i]), int(candidates.labels[i])
-            for there, sign in ((label, 1.0), (label + 1, -1.0)):
-                found = rows_of(view, client=client, label=there)
-                scores[i] += sign * sum(
-                    larger_by_one(channel, release, row, vector_d, others=OTHERS) for release, row in found
-                )
-        return scores
+        first, second = (larger_by_one(view, candidates, label=i, others=OTHERS) for i in (0, 1))
+        return first - second

@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from attacks._averaged import Channel
 from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
 from attacks._known_noise import prototypes, refuse_other_payloads
-from attacks.canary._moved import clipped, rows_of
+from attacks.canary._moved import clipped
 from attacks.canary.antipodal import refuse_other_relations
 from attacks.membership._groups import by_client_and_class
 from privkit.transcript import Records, ServerView
@@ -36,7 +36,7 @@ class OneRound(AbstractAttack):
         refuse_other_relations(view)
         scores, channel = np.zeros(len(candidates)), Channel(view)
         for client, label, rows in by_client_and_class(candidates):
-            released = rows_of(view, client=client, label=label)
+            released = view.prototypes(client=client, label=label)
             if len(released) < 2:
                 raise NotApplicableError("a canary of one round needs a second round to be compared with")
             vectors_Td = np.array([prototypes(release).vectors[row] for release, row in released])

@@ -6,10 +6,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from accountant.contract import Relation
-from attacks._averaged import Channel
 from attacks._base import AbstractAttack, ThreatModel
 from attacks._known_noise import refuse_other_payloads
-from attacks.canary._moved import larger_by_one, refuse_unless, rows_of
+from attacks.canary._moved import larger_by_one, refuse_unless
 from privkit.canaries.presence import OTHERS
 from privkit.transcript import Records, ServerView
 
@@ -29,10 +28,4 @@ class Presence(AbstractAttack):
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         refuse_other_payloads(view)
         refuse_unless(view, Relation.ADD_REMOVE)
-        scores, channel = np.zeros(len(candidates)), Channel(view)
-        for i, vector_d in enumerate(candidates.vectors):
-            found = rows_of(view, client=int(candidates.clients[i]), label=int(candidates.labels[i]))
-            scores[i] = sum(
-                larger_by_one(channel, release, row, vector_d, others=OTHERS) for release, row in found
-            )
-        return scores
+        return larger_by_one(view, candidates, label=0, others=OTHERS)

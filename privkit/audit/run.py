@@ -119,6 +119,7 @@ def _finish(work: Work, family: Holm, local: dict[str, float]) -> CellFindings:
             clip_norm=work.clip_norm,
             relation=Relation.REPLACE_SAME_LABEL if claim is None else claim.claim.relation,
             significance=SIGNIFICANCE / tests,
+            tightness=next((found.tightness for found in work.found if found.tightness is not None), None),
         ),
     )
     return CellFindings(
