@@ -1,5 +1,6 @@
 """Checks with the clean vectors in hand: exact where nothing is wrong, and each fault shows."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from accountant.contract import DependsOn, Relation
 from attacks.statistics.count_scale import count_scale_p_value, split_by_count
 from attacks.statistics.draws import guesses_hit, uniform_p_value
 from attacks.statistics.multiple import holm
+from attacks.statistics.selected import Selection, log_chance, selection_p_value
 from attacks.statistics.sharing import common_p_value, common_share, most_alike
 from privkit import canary
+from privkit.audit.chosen import noisy_scores, random_groups
 from privkit.audit.left import left
 from privkit.audit.scored import RunView
-from privkit.audit.white_box import Check, Seen, checks, random_groups
+from privkit.audit.white_box import Check, Seen, checks
 from privkit.defenses._base import AbstractReleaseDefense, Known
 from privkit.defenses.faults.count_leak import CountLeak
 from privkit.defenses.faults.reused_noise import ReusedNoise
@@ -125,6 +128,40 @@ def test_groups_that_stay_or_take_turns_are_not_random():
     assert "12.0 by chance" not in random_groups(stays).says
     with pytest.raises(ValueError, match="all of one size"):
         uniform_p_value([np.arange(4) < 2, np.arange(4) < 3])
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.5, 30.0])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_the_chances_of_all_sets_add_up_to_one_and_are_those_of_a_simulation(size, scale):
+    scores, rng = np.array([0.0, 0.1, 0.05, 0.1, 0.02]), np.random.default_rng(0)
+    noisy = scores + scale * rng.laplace(size=(100_000, 5))
+    places = np.argsort(-noisy, axis=1)[:, :size]
+    drawn = np.zeros((100_000, 5), dtype=bool)
+    np.put_along_axis(drawn, places, True, axis=1)
+    whole = 0.0
+    for which in itertools.combinations(range(5), size):
+        chosen = np.isin(np.arange(5), which)
+        chance = np.exp(log_chance(Selection(scores, chosen, scale), scale=scale))
+        seen = (drawn == chosen).all(1).mean()
+        assert chance == pytest.approx(seen, abs=5 * (chance / 1e5) ** 0.5 + 1e-5)
+        whole += chance
+    assert whole == pytest.approx(1.0, abs=1e-4)
+
+
+def chosen_with(noise: float, *, seed: int, rounds: int = 4) -> list[Selection]:
+    """Sets chosen with some part of the claimed noise."""
+    rng, claimed = np.random.default_rng(seed), 0.4
+    scores = np.minimum(rng.exponential(0.05, 48), 0.1)
+    noisy = scores + noise * claimed * rng.laplace(size=(rounds, 48))
+    return [Selection(scores, np.argsort(np.argsort(-x)) < 10, claimed) for x in noisy]
+
+
+def test_a_selection_with_its_noise_is_hardly_ever_flagged_and_one_without_is():
+    p = np.array([selection_p_value(chosen_with(1.0, seed=seed)) for seed in range(100)])
+    for level in (0.01, 0.1):
+        assert (p <= level).mean() <= level + 3 * (level / 100) ** 0.5
+    assert max(selection_p_value(chosen_with(0.01, seed=seed)) for seed in range(5)) < 1e-5
+    assert "noise of scale 0.4" in noisy_scores(chosen_with(0.01, seed=0)).says
 
 
 def test_noise_of_one_size_has_a_uniform_p_value_whatever_the_counts():

@@ -8,7 +8,6 @@ import numpy as np
 from accountant.contract import Counts
 from accountant.events import leaves
 from attacks.statistics.count_scale import count_scale_p_value, count_scale_ratio, split_by_count
-from attacks.statistics.draws import guesses_hit, uniform_p_value
 from attacks.statistics.residuals import scale_p_value, scale_ratio
 from attacks.statistics.sharing import common_p_value, common_share, most_alike
 from privkit import canary, plug
@@ -209,20 +208,3 @@ def _by_count(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
 def _secret_counts(one: Left) -> bool:
     secret = (Counts.PRIVATE, Counts.NOT_USED)
     return any(leaf.contract.counts in secret for leaf, _ in leaves(one.release.event))
-
-
-# ---------------------------------------------------------------------- are groups drawn at random?
-
-
-def random_groups(sets: Sequence[np.ndarray]) -> Check:
-    """Check that groups which cost nothing because they are random were drawn at random.
-
-    Args:
-        sets: which coordinates were in the informative group, in the order of drawing, at least two.
-    """
-    hits, chance = guesses_hit(sets)
-    says = (
-        f"the groups of coordinates are not drawn at random: guesses from earlier groups hit {hits} coordinates, "
-        f"{chance:.1f} by chance"
-    )
-    return Check(uniform_p_value(sets), says)
