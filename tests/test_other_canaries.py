@@ -314,6 +314,8 @@ def test_a_claim_about_adding_a_record_is_settled_by_canaries_that_are_there_or_
     }
     train(Study(cells=cells, seeds=1), tmp_path / "runs")
     attacks = [attack(name) for name in plug.names("attacks.canary")]
+    nothing = audit(tmp_path / "runs" / "without", attacks=[attack("presence")]).cells[0].taken
+    assert nothing[0].reason == "the run has no such canaries; add {name: presence} to other_canaries"
     settled, open_ = (audit(tmp_path / "runs" / name, attacks=attacks).cells[0] for name in cells)
     assert settled.verdict.value == "OK"
     assert "of the claimed mu" in settled.reasons[1]
@@ -321,6 +323,7 @@ def test_a_claim_about_adding_a_record_is_settled_by_canaries_that_are_there_or_
     assert "add {name: presence} to other_canaries" in open_.reasons[0]
     shown = {found.attack: found for found in settled.taken}
     assert shown["antipodal"].reason
+    assert set(shown) == {"antipodal", "presence"}
     tight = shown["presence"].tightness
     assert tight is not None
     assert tight.low is not None

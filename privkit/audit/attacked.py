@@ -35,14 +35,15 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
     work.checks = checks(seen) | choices(work.cell, seen)
     work.p_values |= {name: check.p_value for name, check in work.checks.items()}
     work.repeated = [found for view in work.views if (found := taken.repeated(view))]
-    failed = []
+    failed, unplanted = [], []
     for done, attack in enumerate(attacks):
         progress("audit", done, len(attacks))
         if isinstance(attack, FeatureInversion):
             failed += _invert(work, attack, answers, progress)
             continue
         if reason := _unasked(work, attack):
-            work.found.append(_nothing(attack, reason))
+            # kinds of canaries are planted for what they test: one that was not is no gap in a table
+            (work.found if attack.asks_about in _UNASKED else unplanted).append(_nothing(attack, reason))
             continue
         try:
             work.found.append(_one_attack(work, attack, answers))
@@ -51,6 +52,8 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
         except Exception as error:
             failed.append(f"{attack.name} on {work.cell.name}: {type(error).__name__}: {error}")
             work.found.append(_nothing(attack, f"failed: {error}"))
+    if not work.found and not work.inversions:
+        work.found += unplanted
     return failed
 
 
