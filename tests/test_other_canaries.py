@@ -1,6 +1,7 @@
 """Canaries of other kinds: as good as the proof allows where the claim is true, and far above it where it is not."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -329,3 +330,41 @@ def test_a_claim_about_adding_a_record_is_settled_by_canaries_that_are_there_or_
     assert tight.low is not None
     assert tight.high is not None
     assert tight.low < 1 < tight.high
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_goes_on_with_the_same_canaries(tmp_path, monkeypatch):
+    from privkit.config import Study
+    from privkit.store import Run
+    from privkit.train.loop import train
+
+    kinds = [{"name": "one_round", "count": 4}, {"name": "label_moving", "count": 4}]
+    study = Study(
+        cells={"a": RunConfig.from_settings({**CONFIG, "rounds": 3, "other_canaries": kinds}, where="a")},
+        seeds=1,
+    )
+    train(study, tmp_path / "whole")
+    commit = Run.commit
+
+    def killed(self: Run, round: int, *given: Any, **named: Any) -> None:
+        if round == 1:
+            raise KeyboardInterrupt
+        commit(self, round, *given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "commit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(study, tmp_path / "killed")
+    train(study, tmp_path / "killed")
+    for path in sorted((tmp_path / "whole").rglob("*")):
+        if path.is_file() and path.name != "timing.json":
+            assert (
+                tmp_path / "killed" / path.relative_to(tmp_path / "whole")
+            ).read_bytes() == path.read_bytes()
+    found = Run(tmp_path / "whole")
+    assert sorted(found.truth().others) == ["label_moving", "one_round"]
+    planted = found.records("one_round")
+    assert planted is not None
+    usual = found.records("canaries")
+    assert usual is None
+    assert planted.labels.min() == 10

@@ -51,18 +51,16 @@ class Seen:
         return found
 
     def _records(self) -> Iterator[Records]:
-        for name, asked in self.view.questions.items():
-            if asked is None:
-                continue
-            match name:
-                case "records":
-                    yield asked.where(self.truth.members)
-                case "canaries":
-                    yield asked
-                case _:
-                    kind = plug.build("privkit.canaries", name)
-                    assert isinstance(kind, AbstractCanaries)
-                    yield kind.planted(asked, self.truth.others[name], round=0)
+        asked, planted = (self.view.questions[name] for name in ("records", "canaries"))
+        if asked is not None:
+            yield asked.where(self.truth.members)
+        if planted is not None:
+            yield planted
+        for name, answers in self.truth.others.items():
+            kind, canaries = plug.build("privkit.canaries", name), self.view.questions[name]
+            assert isinstance(kind, AbstractCanaries)
+            assert canaries is not None
+            yield kind.planted(canaries, answers, round=0)
 
 
 def checks(runs: Sequence[Seen]) -> dict[str, Check]:
