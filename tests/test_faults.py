@@ -101,6 +101,8 @@ def test_a_fault_is_a_violation_by_the_tests_that_are_about_it(runs: Path, name:
     code, found = audited(runs / name / "seed-0")
     assert (code, found["verdict"]) == (3, "VIOLATION")
     assert CAUGHT_BY[name] <= rejected(found)
+    shown = any(row["tightness_high"] is not None for row in found["attacks"])
+    assert ("of the claimed mu" in found["cells"][0]["reasons"]) == shown
 
 
 @pytest.mark.slow

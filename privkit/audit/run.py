@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accountant.contract import DependsOn, Relation
+from attacks.statistics.estimate import Estimate
 from attacks.statistics.multiple import Holm, holm
 from attacks.statistics.residuals import scale_ratio
 from privkit import plug, store
@@ -119,7 +120,7 @@ def _finish(work: Work, family: Holm, local: dict[str, float]) -> CellFindings:
             clip_norm=work.clip_norm,
             relation=Relation.REPLACE_SAME_LABEL if claim is None else claim.claim.relation,
             significance=SIGNIFICANCE / tests,
-            tightness=next((found.tightness for found in work.found if found.tightness is not None), None),
+            tightness=_tightness(work),
         ),
     )
     return CellFindings(
@@ -144,6 +145,12 @@ def _ended(cell: Cell) -> str:
     """Return why the runs ended before their planned rounds, as the first one's ledger proves; or nothing."""
     first, *_ = [run.ending for run in cell.runs]  # every run's proof is looked at
     return first
+
+
+def _tightness(work: Work) -> Estimate | None:
+    """Return how much of the claimed mu the first kind of canaries shows that shows a finite one."""
+    found = (one.tightness for one in work.found)
+    return next((one for one in found if one is not None and one.high is not None), None)
 
 
 def _planted(canaries: taken.Judged | None) -> tuple[int, int]:

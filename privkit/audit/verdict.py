@@ -92,6 +92,7 @@ def decide(
         return Verdict.VIOLATION, (
             *violations[:MOST_REASONS],
             *([f"{more} more tests say so"] if more > 0 else []),
+            *_shown(evidence),
         )
     if promised is None:
         return Verdict.OK, ("nothing left the clients",)
