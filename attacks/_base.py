@@ -35,7 +35,15 @@ class AbstractAttack(Plugin):
     """Scores candidates from what a server saw. Higher means: was trained on (or planted as it stands)."""
 
     threat: ClassVar[ThreatModel]
-    asks_about: ClassVar[Literal["records", "canaries"]] = "records"
+    asks_about: ClassVar[str] = "records"
+    """What its candidates are: ``records``, ``canaries`` (as they stand or negated), or another kind of canaries."""
+    reaches_claim: ClassVar[bool] = False
+    """Whether it is as good as a claim allows: the mu it shows is then about that of a correct mechanism."""
+
+    @property
+    def about_canaries(self) -> bool:
+        """Return whether its candidates were planted, and so test the mechanism itself."""
+        return self.asks_about != "records"
 
     @abstractmethod
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:

@@ -11,11 +11,20 @@ from privkit.manifest import Manifest
 from privkit.truth import Hidden, Truth
 
 _ANSWERS = "truth/answers.safetensors"
+_OTHER = "planted."
 
 
-def write(folder: Path, manifest: Manifest, *, members: np.ndarray, canary_signs: np.ndarray) -> Manifest:
+def write(
+    folder: Path,
+    manifest: Manifest,
+    *,
+    members: np.ndarray,
+    canary_signs: np.ndarray,
+    others: Mapping[str, np.ndarray] | None = None,
+) -> Manifest:
     """Replace the answers of a run; return the manifest that they belong to, which is not written yet."""
     named = {"members": members.astype(np.uint8), "canary_signs": canary_signs.astype(np.uint8)}
+    named |= {f"{_OTHER}{kind}": answer.astype(np.uint8) for kind, answer in (others or {}).items()}
     return sealed.write(folder, manifest, _ANSWERS, named)
 
 
@@ -50,6 +59,11 @@ def read(folder: Path, manifest: Manifest) -> Truth:
         members=named["members"].astype(bool),
         canary_signs=named["canary_signs"].astype(bool),
         hidden=hidden,
+        others={
+            name.removeprefix(_OTHER): answer.astype(bool)
+            for name, answer in named.items()
+            if name.startswith(_OTHER)
+        },
     )
 
 

@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, ValidationError, field_serializer, field_
 from accountant.budget import Budget
 from accountant.contract import DependsOn
 from privkit import canary, grid, plug
+from privkit.canaries._base import AbstractCanaries
 from privkit.data._base import AbstractData
 from privkit.data._split import Shares, SmallClasses
 from privkit.defenses._base import AbstractReleaseDefense
@@ -161,12 +162,27 @@ class RunConfig(plug.Settings):
     rounds: int = Field(ge=1, description="communication rounds, T")
     split: Split = Field(default_factory=Split)
     canaries: Canaries = Field(default_factory=Canaries)
+    other_canaries: tuple[AbstractCanaries, ...] | None = Field(
+        default=None, min_length=1, description="canaries of other kinds, each kind once; none by default"
+    )
     budget: Spending | None = Field(
         default=None, description="what each client may spend at most; nothing is enforced by default"
     )
     precision: Precision = Field(
         default=Precision.FP32, description="numbers that passes are computed in: fp32 or bf16"
     )
+
+    @field_validator("other_canaries", mode="before")
+    @classmethod
+    def _built(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return value
+        kinds = [v if isinstance(v, AbstractCanaries) else plug.build("privkit.canaries", v) for v in value]
+        names = [kind.name for kind in kinds]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice} stands there twice; keep one")
+        return tuple(kinds)
 
     def architecture(self, client: int) -> Architecture:
         """Return what a client trains."""

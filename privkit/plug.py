@@ -94,7 +94,7 @@ def build(package: str, settings: Any) -> Plugin:
 def _kind(package: str) -> str:
     """Return what a package's plug-ins are called in a configuration."""
     folder = package.rpartition(".")[2]
-    return {"models": "encoder"}.get(folder, folder.removesuffix("s"))
+    return {"models": "encoder", "canaries": "kind of canaries"}.get(folder, folder.removesuffix("s"))
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:

@@ -122,16 +122,30 @@ class Run:
     # ------------------------------------------------------------------ writing
 
     def write_questions(
-        self, *, records: Records | None, reference: Records | None, canaries: Records | None
+        self,
+        *,
+        records: Records | None,
+        reference: Records | None,
+        canaries: Records | None,
+        others: Mapping[str, Records] | None = None,
     ) -> None:
         """Write what attacks are asked about and what the attacker owns; none of it says who is a member."""
-        for name, value in (("records", records), ("reference", reference), ("canaries", canaries)):
+        asked = {"records": records, "reference": reference, "canaries": canaries, **(others or {})}
+        for name, value in asked.items():
             if value is not None and len(value):
                 self._manifest = sealed.write(self.path, self._manifest, _candidates(name), vars(value))
 
-    def write_answers(self, *, members: np.ndarray = _EMPTY, canary_signs: np.ndarray = _EMPTY) -> None:
-        """Write who is a member, and how the canaries were planted."""
-        self._manifest = answers.write(self.path, self._manifest, members=members, canary_signs=canary_signs)
+    def write_answers(
+        self,
+        *,
+        members: np.ndarray = _EMPTY,
+        canary_signs: np.ndarray = _EMPTY,
+        others: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """Write who is a member, and how the canaries were planted, those of other kinds by kind."""
+        self._manifest = answers.write(
+            self.path, self._manifest, members=members, canary_signs=canary_signs, others=others or {}
+        )
 
     def close(self) -> None:
         """Let other processes write to the folder; what was committed is there."""
@@ -253,7 +267,7 @@ class Run:
         return tensors.read(self._state(round))
 
     def records(self, name: str) -> Records | None:
-        """Return ``records``, ``reference`` or ``canaries``, or ``None`` if the run has none."""
+        """Return ``records``, ``reference``, ``canaries`` or another kind of canaries; ``None`` if the run has none."""
         file = _candidates(name)
         if not (self.path / file).exists() and file not in self._manifest.files:
             return None

@@ -1,6 +1,6 @@
 """What only the auditor knows. It is used to score attacks, and no attack ever gets it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -34,8 +34,15 @@ class Truth:
         canary_signs: for each canary, whether it was planted as it stands (true) or negated; shape [K].
         hidden: what was computed on the way to each release, by (round, client); empty when the run did
             not keep it.
+        others: the answer of each canary of another kind, by its kind; shape [K] each.
     """
 
     members: Bool[np.ndarray, " N"]
     canary_signs: Bool[np.ndarray, " K"]
     hidden: dict[tuple[int, int], Hidden]
+    others: dict[str, Bool[np.ndarray, " _"]] = field(default_factory=dict)
+
+    @property
+    def answers(self) -> dict[str, np.ndarray]:
+        """Return the answers to each kind of question, by what is asked about."""
+        return {"records": self.members, "canaries": self.canary_signs, **self.others}

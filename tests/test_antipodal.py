@@ -15,6 +15,7 @@ from attacks._base import NotApplicableError
 from attacks.canary.antipodal import Antipodal
 from privkit import canary
 from privkit.defenses._base import NOTHING, Known, Mechanism, Privatized
+from privkit.defenses.faults.low_noise import LowNoise
 from privkit.defenses.faulty_igpp import FaultyIgpp
 from privkit.defenses.igpp import GaussianMeans, Igpp
 from privkit.defenses.none import Nothing
@@ -171,7 +172,7 @@ def misclipped(clip: Callable[[np.ndarray], np.ndarray]) -> Mechanism:
 
 
 def under_noised(factor: float) -> Mechanism:
-    return FaultyIgpp(claims=CLAIMED, noise_factor=factor).mechanism(rounds=1)
+    return FaultyIgpp(claims=CLAIMED, fault=LowNoise(factor=factor)).mechanism(rounds=1)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_auditing_twice_gives_the_same_bytes(study: Path, tmp_path: Path, shell:
 
 
 def test_half_the_noise_is_a_violation_and_its_twin_is_not(tmp_path: Path, shell: Shell) -> None:
-    fault = {"name": "faulty_igpp", "claims": {"epsilon": 2.0}, "noise_factor": 0.5}
+    fault = {"name": "faulty_igpp", "claims": {"epsilon": 2.0}, "fault": {"name": "low_noise"}}
     config = configured(tmp_path, cells={"fault": {"defense": fault}, "twin": {}})
     assert shell("train", config, "--out", tmp_path / "runs")[0] == 0
     code, out, _ = shell("audit", "--run", tmp_path / "runs" / "fault")
@@ -169,7 +169,7 @@ def test_half_the_noise_is_a_violation_and_its_twin_is_not(tmp_path: Path, shell
 
 def test_canaries_alone_catch_half_the_noise(tmp_path: Path, shell: Shell) -> None:
     """Without clean prototypes only the planted records can show it."""
-    fault = {"name": "faulty_igpp", "claims": {"epsilon": 8.0}, "noise_factor": 0.5}
+    fault = {"name": "faulty_igpp", "claims": {"epsilon": 8.0}, "fault": {"name": "low_noise"}}
     config = configured(tmp_path, defense=fault, canaries={"count": 512, "norm": 3.0})
     shell("train", config, "--out", tmp_path / "run")
     for clean in (tmp_path / "run" / "truth").glob("round-*"):

@@ -8,7 +8,18 @@ from attacks.hijack.inversion import FeatureInversion
 from privkit.audit.choice import configured, every_attack
 from privkit.errors import InputError
 
-NAMES = ["antipodal", "cosine", "distance", "inner_product", "inversion", "likelihood_ratio", "tracing"]
+NAMES = [
+    "antipodal",
+    "cosine",
+    "distance",
+    "inner_product",
+    "inversion",
+    "label_moving",
+    "likelihood_ratio",
+    "one_round",
+    "presence",
+    "tracing",
+]
 
 
 def written(tmp_path: Path, text: str) -> Path:

@@ -63,7 +63,7 @@ def test_defaults_are_written_out() -> None:
         {},
         {"model": {"adapter": 8}},
         {"defense": "none"},
-        {"defense": {"name": "faulty_igpp", "claims": {"epsilon": 2.0}, "noise_factor": 0.25}},
+        {"defense": {"name": "faulty_igpp", "claims": {"epsilon": 2.0}, "fault": "no_clip"}},
         {"method": {"name": "local_only", "training": {"epochs": 1, "learning_rate": 0.5}}},
         {"data": {"name": "digits", "domains": ["syn"], "per_class": None}},
         {"split": {"pool": 0.5, "reference": 0.0, "test": 0.1}, "canaries": {"count": 7, "norm": 2.0}},
@@ -121,8 +121,14 @@ def test_shares_may_add_up_to_one_and_no_more(pool: float, reference: float, tes
         ),
         ({"defense": {"name": "igpp", "epsilon": 1, "clip_norm": -2}}, "clip_norm=-2"),
         (
-            {"defense": {"name": "faulty_igpp", "claims": {"epsilon": 1}, "noise_factor": -0.5}},
-            r"noise_factor=-0\.5",
+            {
+                "defense": {
+                    "name": "faulty_igpp",
+                    "claims": {"epsilon": 1},
+                    "fault": {"name": "low_noise", "factor": -0.5},
+                }
+            },
+            r"fault low_noise: factor=-0\.5",
         ),
         ({"rounds": 0}, "rounds=0: input should be greater than or equal to 1"),
         ({"rounds": 2.5}, "rounds=2.5: input should be a valid integer"),

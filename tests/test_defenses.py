@@ -14,6 +14,7 @@ from accountant.events import Event, Gaussian, NonPrivate, from_dict, leaves, to
 from accountant.gaussian import sigma_from_epsilon
 from privkit import plug
 from privkit.defenses._base import AbstractReleaseDefense, Known
+from privkit.defenses.faults.low_noise import LowNoise
 from privkit.defenses.faulty_igpp import FaultyIgpp
 from privkit.defenses.igpp import Igpp
 from privkit.embeddings import Embeddings
@@ -25,6 +26,7 @@ PACKAGE = "privkit.defenses"
 EXAMPLES: dict[str, dict[str, Any]] = {
     "igpp": {"epsilon": 2.0, "clip_norm": 1.5},
     "faulty_igpp": {"claims": {"epsilon": 2.0, "clip_norm": 1.5}},
+    "faulty_vpp": {"claims": {"epsilon": 2.0, "clip_norm": 1.5}},
     "vpp": {"epsilon": 2.0, "clip_norm": 1.5},
     "vpp_early": {"epsilon": 2.0, "clip_norm": 1.5},
     "vpdr": {"epsilon": 2.0, "clip_norm": 1.5, "partition": "random"},
@@ -139,8 +141,8 @@ def test_there_is_one_vector_per_class_with_its_count(defense):
     assert payload.vectors.dtype == np.float32
 
 
-# vpp_early clips by another partition than it draws noise by, which is one of its faults
-@pytest.mark.parametrize("defense", [build(n) for n in NAMES if n != "vpp_early"])
+# neither clips by the partition that it draws noise by, which is one of their faults
+@pytest.mark.parametrize("defense", [build(n) for n in NAMES if n not in ("vpp_early", "faulty_vpp")])
 @given(seed=st.integers(0, 1000), spread=st.sampled_from([0.0, 0.1, 1.0, 100.0]))
 def test_without_noise_it_is_the_mean_of_the_clipped_records(defense, seed, spread):
     z = spread * np.random.default_rng(seed).standard_normal((RECORDS, 5))
@@ -219,7 +221,7 @@ def noise_drawn(defense: AbstractReleaseDefense, counts: list[int], draws: int) 
     [
         (Igpp(epsilon=2.0, clip_norm=5.0), 1.0),
         (FaultyIgpp(claims=Igpp(epsilon=2.0, clip_norm=5.0)), 0.5),
-        (FaultyIgpp(claims=Igpp(epsilon=2.0, clip_norm=5.0), noise_factor=0.9), 0.9),
+        (FaultyIgpp(claims=Igpp(epsilon=2.0, clip_norm=5.0), fault=LowNoise(factor=0.9)), 0.9),
     ],
     ids=["igpp", "half", "0.9"],
 )

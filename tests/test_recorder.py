@@ -16,8 +16,8 @@ from accountant.events import Event, Gaussian, NonPrivate
 from privkit import Recorder, tensors, terms
 from privkit.audit.cells import cells
 from privkit.audit.contradicted import contradicted
+from privkit.audit.left import left
 from privkit.audit.scored import RunView
-from privkit.audit.taken import residuals
 from privkit.config import RunConfig, Study
 from privkit.defenses._base import NOTHING, Known, Privatized
 from privkit.defenses.igpp import Igpp
@@ -631,7 +631,7 @@ def test_our_own_mechanism_leaves_its_noise_to_be_checked(tmp_path: Path) -> Non
         with Recorder(tmp_path / name, clients=1, rounds=1, num_classes=2, dim=3) as recorder:
             recorder.release(mechanism, round=0, client=0, vectors=Z, labels=Y, encoder=DependsOn.PUBLIC)
         view = RunView.of(recorder.run)
-        (found,) = residuals(view, recorder.run.truth()).values()
+        found = left(view, recorder.run.truth())[0].flat
         assert len(found) == 2 * 3 + 2
         assert (found[-2:] == 0).all() == (name == "bare")
         assert bool(contradicted([view.transcript])) == (name == "bare")

@@ -21,9 +21,9 @@ from attacks._averaged import averaged
 from attacks.membership.likelihood_ratio import LikelihoodRatio
 from attacks.statistics.residuals import scale_p_value
 from privkit.audit.contradicted import contradicted
+from privkit.audit.left import left
 from privkit.audit.run import audit
 from privkit.audit.scored import RunView
-from privkit.audit.taken import residuals
 from privkit.defenses._base import NOTHING, Known, Mechanism, Privatized
 from privkit.defenses.igpp import Igpp
 from privkit.defenses.sumcount import GaussianSums, SumCount
@@ -386,7 +386,7 @@ def test_the_noise_check_looks_at_sums_and_counts(tmp_path, fault, honest):
     release = Release(round=0, client=0, payload=sent.payload, event=sent.event)
     view = replace(RunView.of(run), transcript=Transcript.of([release]))
     truth = replace(run.truth(), hidden={(0, 0): sent.hidden})
-    found = residuals(view, truth)[0, 0]
+    found = left(view, truth)[0].flat
     assert len(found) == len(CLASSES) * (DIM + 1)
     assert found.std() == pytest.approx(1.0 if honest else 0.5, abs=0.2)
     p = scale_p_value(found)
@@ -395,7 +395,7 @@ def test_the_noise_check_looks_at_sums_and_counts(tmp_path, fault, honest):
     for odd in (None, np.zeros(3)):
         bent = replace(truth, hidden={(0, 0): sent.hidden._replace(counts=odd)})
         with pytest.raises(InputError, match="does not fit what was released"):
-            residuals(view, bent)
+            left(view, bent)
 
 
 def test_records_of_a_run_can_be_asked_about(tmp_path):

@@ -6,7 +6,7 @@ independent test, whose likelihood ratio reaches the Gaussian mechanism's bound 
 by group they are orthogonal only nearly, so a few canaries per class come closest to it.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -29,11 +29,12 @@ class Antipodal(AbstractAttack):
         knows=("the canary up to its sign", "clip norm, noise multiplier and record counts"),
         tier="design",
     )
-    asks_about: ClassVar[Literal["records", "canaries"]] = "canaries"
+    asks_about: ClassVar[str] = "canaries"
+    reaches_claim: ClassVar[bool] = True
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         refuse_other_payloads(view)
-        _refuse_other_relations(view)
+        refuse_other_relations(view)
         scores, channel = np.zeros(len(candidates)), Channel(view)
         for client, label, rows in by_client_and_class(candidates):
             release = channel.averaged(client=client, label=label, drifts=False)
@@ -43,7 +44,7 @@ class Antipodal(AbstractAttack):
         return scores
 
 
-def _refuse_other_relations(view: ServerView) -> None:
+def refuse_other_relations(view: ServerView) -> None:
     """Raise if +v and -v are not neighbours under what some release claims."""
     for release in view.releases:
         for leaf, _ in leaves(release.event):

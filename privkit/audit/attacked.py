@@ -8,11 +8,13 @@ import numpy as np
 from attacks._base import AbstractAttack, NotApplicableError
 from attacks._known_noise import sent_instead
 from attacks.hijack.inversion import FeatureInversion
-from attacks.statistics.residuals import scale_p_value
 from privkit.audit import taken
 from privkit.audit.choice import Attack
+from privkit.audit.chosen import choices
 from privkit.audit.inverted import invert
+from privkit.audit.left import left
 from privkit.audit.promised import worst_event
+from privkit.audit.white_box import Seen, checks, noise
 from privkit.audit.work import Work, ceiling
 from reports.findings import Inversion, Taken
 
@@ -22,30 +24,26 @@ _UNASKED = {
     "records": "the run has no records to ask about; name some with recorder.ask(...), or split in a configuration",
     "canaries": "the run has no canaries to ask about; set canaries.count above 0, or give Recorder canaries=...",
 }
+_UNPLANTED = "the run has no such canaries; add {{name: {0}}} to other_canaries"
 
 
 def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> list[str]:
     """Run every attack on a cell; return a sentence for each that broke."""
     answers = taken.truths(work.cell, work.views)
-    left = [taken.residuals(view, truth) for view, truth in zip(work.views, answers, strict=True)]
-    work.residuals = _grouped(left)
-    counts = [
-        part
-        for view, run in zip(work.views, left, strict=True)
-        for part in taken.of_counts(view, run).values()
-    ]
-    if counts:
-        work.residuals["noise of the counts"] = np.concatenate(counts)
-    work.p_values |= {name: scale_p_value(found) for name, found in work.residuals.items()}
+    seen = [Seen(view, truth, left(view, truth)) for view, truth in zip(work.views, answers, strict=True)]
+    work.residuals = noise(seen).get("noise")
+    work.checks = checks(seen) | choices(work.cell, seen)
+    work.p_values |= {name: check.p_value for name, check in work.checks.items()}
     work.repeated = [found for view in work.views if (found := taken.repeated(view))]
-    failed = []
+    failed, unplanted = [], []
     for done, attack in enumerate(attacks):
         progress("audit", done, len(attacks))
         if isinstance(attack, FeatureInversion):
             failed += _invert(work, attack, answers, progress)
             continue
         if reason := _unasked(work, attack):
-            work.found.append(_nothing(attack, reason))
+            # kinds of canaries are planted for what they test: one that was not is no gap in a table
+            (work.found if attack.asks_about in _UNASKED else unplanted).append(_nothing(attack, reason))
             continue
         try:
             work.found.append(_one_attack(work, attack, answers))
@@ -54,6 +52,8 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
         except Exception as error:
             failed.append(f"{attack.name} on {work.cell.name}: {type(error).__name__}: {error}")
             work.found.append(_nothing(attack, f"failed: {error}"))
+    if not work.found and not work.inversions:
+        work.found += unplanted
     return failed
 
 
@@ -70,12 +70,12 @@ def keep_scores(work: Work, attacks: Sequence[Attack]) -> None:
 
 def _unasked(work: Work, attack: AbstractAttack) -> str:
     """Return why there is nothing to ask an attack about, or nothing."""
-    if all(view.questions[attack.asks_about] is not None for view in work.views):
+    if all(view.questions.get(attack.asks_about) is not None for view in work.views):
         return ""
     sent = sent_instead(work.views[0].transcript.seen_by_server())
     if sent:
-        return f"canaries do not apply: {sent}" if attack.asks_about == "canaries" else sent
-    return _UNASKED[attack.asks_about]
+        return f"canaries do not apply: {sent}" if attack.about_canaries else sent
+    return _UNASKED.get(attack.asks_about) or _UNPLANTED.format(attack.asks_about)
 
 
 def _invert(
@@ -90,31 +90,21 @@ def _invert(
     return []
 
 
-def _grouped(runs: list[dict[tuple[int, int], np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return all residuals, those of each client and those of each round: a fault may be in one of them only."""
-    parts: dict[str, list[np.ndarray]] = {}
-    for run in runs:
-        for (round, client), found in run.items():
-            for name in ("noise", f"noise of client {client}", f"noise of round {round}"):
-                parts.setdefault(name, []).append(found)
-    return {name: np.concatenate(found) for name, found in parts.items()}
-
-
 def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:
     judged = taken.judge(attack, work.views, answers)
     limit = work.limit
     covered = work.promised is not None and work.promised.claim.covered
-    is_canary = attack.asks_about == "canaries"
+    is_canary = attack.about_canaries
     if limit is not None and (covered or is_canary):
         for test in taken.against_ceiling(attack, judged, limit):
             work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
-    if is_canary:
+    if attack.reaches_claim and work.canaries is None:
         work.p_values |= _by_client(work, attack, judged)
         work.canaries = judged
         work.shortest = min(
             float(np.linalg.norm(asked.vectors, axis=1).min())
             for view in work.views
-            if (asked := view.questions["canaries"]) is not None
+            if (asked := view.questions[attack.asks_about]) is not None
         )
     return taken.measure(
         attack,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accountant.contract import DependsOn, Relation
+from attacks.statistics.estimate import Estimate
 from attacks.statistics.multiple import Holm, holm
 from attacks.statistics.residuals import scale_ratio
 from privkit import plug, store
@@ -119,6 +120,7 @@ def _finish(work: Work, family: Holm, local: dict[str, float]) -> CellFindings:
             clip_norm=work.clip_norm,
             relation=Relation.REPLACE_SAME_LABEL if claim is None else claim.claim.relation,
             significance=SIGNIFICANCE / tests,
+            tightness=_tightness(work),
         ),
     )
     return CellFindings(
@@ -145,6 +147,12 @@ def _ended(cell: Cell) -> str:
     return first
 
 
+def _tightness(work: Work) -> Estimate | None:
+    """Return how much of the claimed mu the first kind of canaries shows that shows a finite one."""
+    found = (one.tightness for one in work.found)
+    return next((one for one in found if one is not None and one.high is not None), None)
+
+
 def _planted(canaries: taken.Judged | None) -> tuple[int, int]:
     """Return how many canaries were planted as they stand, and negated."""
     if canaries is None:
@@ -161,19 +169,18 @@ def _ceiling_line(work: Work) -> Line | None:
 
 
 def _violation(work: Work, test: str, p: float | None) -> str:
-    if test in work.residuals:
-        ratio = scale_ratio(work.residuals[test])
-        return f"the {test} is {ratio:.3f} of what was claimed (adjusted p {numbers.p_value(p)})"
+    if test in work.checks:
+        return f"{work.checks[test].says} (adjusted p {numbers.p_value(p)})"
     attack, _, statistic = test.partition("/")
     return f"{statistic} of {attack} is above the ceiling of the claim (adjusted p {numbers.p_value(p)})"
 
 
 def _noise(work: Work, family: Holm) -> NoiseScale | None:
-    if "noise" not in work.residuals:
+    if work.residuals is None:
         return None
     return NoiseScale(
-        ratio=scale_ratio(work.residuals["noise"]),
-        coordinates=len(work.residuals["noise"]),
+        ratio=scale_ratio(work.residuals),
+        coordinates=len(work.residuals),
         adjusted_p=family.adjusted[f"{work.cell.name}/noise"],
     )
 

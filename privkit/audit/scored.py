@@ -11,7 +11,7 @@ import numpy as np
 import attacks
 from attacks._base import AbstractAttack, NotApplicableError
 from attacks.statistics.scores import as_scores
-from privkit import atomic
+from privkit import atomic, plug
 from privkit.errors import InputError
 from privkit.models._cache import sha256_of
 from privkit.store import Run
@@ -48,7 +48,8 @@ class RunView:
     @classmethod
     def of(cls, run: Run) -> "RunView":
         """Return a run's transcript and questions; a question that is not finite is refused."""
-        questions = {name: run.records(name) for name in ("records", "canaries")}
+        others = {name: asked for name in plug.names("privkit.canaries") if (asked := run.records(name))}
+        questions = {"records": run.records("records"), "canaries": run.records("canaries"), **others}
         reference = run.records("reference")
         for name, asked in {**questions, "reference": reference}.items():
             if asked is not None and not np.isfinite(asked.vectors).all():
@@ -60,7 +61,7 @@ class RunView:
 
     def score(self, attack: AbstractAttack) -> Scores:
         """Return finite scores of each candidate the attack asks about, from the cache if they are there."""
-        candidates = self.questions[attack.asks_about]
+        candidates = self.questions.get(attack.asks_about)
         if candidates is None:
             raise KeyError(attack.asks_about)
         path = self.run.path / "audit" / f"{attack.name}.parquet"
@@ -68,7 +69,7 @@ class RunView:
         cached = _read(path, key)
         if cached is not None:
             return cached
-        view, asks_canaries = self.transcript.seen_by_server(self.reference), attack.asks_about == "canaries"
+        view, asks_canaries = self.transcript.seen_by_server(self.reference), attack.about_canaries
         scores = Scores(
             _scored(attack, view, candidates),
             _by_round(attack, view.only, candidates, shown_rounds(view)),

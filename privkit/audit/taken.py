@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import singledispatch
 
 import numpy as np
 
-from accountant.events import GroupGaussian, NonPrivate, leaves
+from accountant.events import NonPrivate, leaves
 from accountant.tradeoff import AbstractCurve
 from attacks._base import AbstractAttack
-from attacks._known_noise import Groups, count, groups_of, noisy_leaf, prototypes
 from attacks.statistics.advantage import held_out_advantage
 from attacks.statistics.auc import auc
 from attacks.statistics.best_f1 import best_f1
@@ -25,8 +23,8 @@ from privkit.audit import curves
 from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
 from privkit.errors import InputError
-from privkit.release import ByClass, Payload, Release, SumsAndCounts
-from privkit.truth import Hidden, Truth
+from privkit.release import ByClass
+from privkit.truth import Truth
 from reports.findings import Taken
 
 FPR = "0.01"
@@ -80,8 +78,8 @@ def truths(cell: Cell, views: list[RunView]) -> list[Truth]:
     found = []
     for run, view in zip(cell.runs, views, strict=True):
         truth = run.truth()
-        for name, answers in (("records", truth.members), ("canaries", truth.canary_signs)):
-            asked = view.questions[name]
+        for name, answers in truth.answers.items():
+            asked = view.questions.get(name)
             if len(answers) != (0 if asked is None else len(asked)):
                 raise InputError(
                     f"{run.path}: truth/ answers {len(answers)} {name}, but another number is asked about."
@@ -112,7 +110,7 @@ def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) ->
     members, clusters, runs, clients = [], [], [], []
     for r, (view, truth) in enumerate(zip(views, answers, strict=True)):
         asked = view.questions[attack.asks_about]
-        members.append(truth.members if attack.asks_about == "records" else truth.canary_signs)
+        members.append(truth.answers[attack.asks_about])
         assert asked is not None
         chains = np.stack([asked.clients, asked.labels], axis=1)
         numbers = np.unique(chains, axis=0, return_inverse=True)[1].ravel()
@@ -153,7 +151,7 @@ def measure(
         rounds: of the run.
     """
     members, non_members = split(judged.scores, judged.members)
-    is_canary = attack.asks_about == "canaries"
+    is_canary = attack.about_canaries
     area = auc(members, non_members, clusters=None if is_canary else _ids(judged))
     by_seed = [judged.auc_of(judged.runs == r) for r in np.unique(judged.runs)]
     by_chain = [judged.auc_of(judged.clusters == c) for c in np.unique(judged.clusters)]
@@ -174,7 +172,7 @@ def measure(
         auc_by_seed=over_seeds(by_seed),
         auc_ceiling=None if limit is None else limit.auc,
         tpr_ceiling=None if limit is None else limit.tpr(rate),
-        tightness=tightness(area, mu=mu) if is_canary and mu else None,
+        tightness=tightness(area, mu=mu) if attack.reaches_claim and mu else None,
         certificate=epsilon_gdp(at_zero(judged), delta=delta) if is_canary else None,
         roc=curves.roc_line(members, non_members),
         histogram=curves.histogram(members, non_members),
@@ -196,7 +194,7 @@ def _area(scores: np.ndarray, members: np.ndarray) -> float | None:
 def against_ceiling(attack: AbstractAttack, judged: Judged, limit: AbstractCurve) -> list[CeilingTest]:
     """Return the tests of an attack against a ceiling: its AUC, and for canaries the rates at 0 as well."""
     members, non_members = split(judged.scores, judged.members)
-    is_canary = attack.asks_about == "canaries"
+    is_canary = attack.about_canaries
     clusters = None if is_canary else _ids(judged)
     tests = [auc_above(members, non_members, ceiling=limit.auc, clusters=clusters)]
     return [*tests, tpr_above(at_zero(judged), curve=limit)] if is_canary else tests
@@ -213,84 +211,6 @@ def at_zero(judged: Judged) -> Confusion:
         threshold=0.0,
         threshold_source="0, where both signs of the canary are equally likely",
     )
-
-
-def residuals(view: RunView, truth: Truth) -> dict[tuple[int, int], np.ndarray]:
-    """Return (released - clean) / claimed standard deviation of every noisy coordinate, by (round, client)."""
-    found = {}
-    for release in view.transcript.releases:
-        hidden = truth.hidden.get((release.round, release.client))
-        if hidden is None:
-            continue
-        _refuse_misfit(view, release, hidden)
-        groups = groups_of(release, hidden.groups)
-        if (groups.std_d > 0).any():
-            found[release.round, release.client] = _standardised(release.payload, release, hidden, groups)
-    return found
-
-
-def of_counts(
-    view: RunView, found: Mapping[tuple[int, int], np.ndarray]
-) -> dict[tuple[int, int], np.ndarray]:
-    """Return the residuals of noisy counts alone: they are few beside those of sums, and would go under in them.
-
-    Args:
-        view: of a run.
-        found: its :func:`residuals`, counts last.
-    """
-    return {
-        place: found[place][-len(release.payload.totals) :]
-        for release in view.transcript.releases
-        if isinstance(release.payload, SumsAndCounts) and (place := (release.round, release.client)) in found
-    }
-
-
-@singledispatch
-def _standardised(payload: Payload, release: Release, hidden: Hidden, groups: Groups) -> np.ndarray:
-    """Return (released - clean) / claimed standard deviation of every noisy number of a release."""
-    vectors = prototypes(release).vectors.astype(np.float64)
-    counts_P = np.array([count(release, row) for row in range(len(vectors))])
-    noisy_d = groups.std_d > 0
-    left = (vectors - hidden.means) * counts_P[:, None]
-    return (left[:, noisy_d] / groups.std_d[noisy_d]).ravel()
-
-
-@_standardised.register
-def _standardised_sums(
-    payload: SumsAndCounts, release: Release, hidden: Hidden, groups: Groups
-) -> np.ndarray:
-    # in the block of counts, a record is one clip norm, and the noise is the same
-    counts_std = groups.stds[0] / groups.norms[0]
-    sums = (payload.vectors.astype(np.float64) - hidden.means) / groups.std_d
-    return np.concatenate([sums.ravel(), (payload.totals - hidden.counts) / counts_std])
-
-
-def _refuse_misfit(view: RunView, release: Release, hidden: Hidden) -> None:
-    """Raise if what was computed on the way to a release cannot have led to it."""
-    payload = release.payload
-    vectors = payload.vectors if isinstance(payload, ByClass) else prototypes(release).vectors
-    leaf = noisy_leaf(release)
-    groups = len(leaf.noise_multipliers) if isinstance(leaf, GroupGaussian) else 1
-    fits = (
-        hidden.means.shape == vectors.shape
-        and hidden.groups.shape == vectors.shape[1:]
-        and np.isfinite(hidden.means).all()
-        and np.isin(hidden.groups, np.arange(groups)).all()
-        and _counts_fit(payload, hidden)
-    )
-    if not fits:
-        raise InputError(
-            f"{view.run.path}: truth/ of client {release.client} in round {release.round} does not fit what "
-            "was released; it was damaged or changed."
-        )
-
-
-def _counts_fit(payload: Payload, hidden: Hidden) -> bool:
-    """Return whether clean counts were kept exactly where noisy ones were sent, one for each."""
-    if not isinstance(payload, SumsAndCounts):
-        return hidden.counts is None
-    counts = hidden.counts
-    return counts is not None and counts.shape == payload.totals.shape and bool(np.isfinite(counts).all())
 
 
 def repeated(view: RunView) -> str:

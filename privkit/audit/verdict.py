@@ -4,7 +4,9 @@ import math
 from dataclasses import dataclass
 
 from accountant.contract import Relation
+from attacks.statistics.estimate import Estimate
 from attacks.statistics.power import noise_fault_power, trials_for_power
+from reports import numbers
 from reports.findings import CellFindings, Promised, Verdict
 
 SIGNIFICANCE = 0.001
@@ -12,6 +14,14 @@ POWER = 0.9
 MOST_REASONS = 3
 OUTSIDE = 2.0  # a missing clip then shows at least as well as half the noise missing
 _ORDER = list(Verdict)
+_MISSING = {
+    Relation.ADD_REMOVE: "no canary was planted or left out, which is the question under",
+    Relation.ZERO_OUT: "canaries test a replacement and do not apply under",
+}
+_WAYS_OUT = {
+    Relation.ADD_REMOVE: "add {name: presence} to other_canaries",
+    Relation.ZERO_OUT: "claim 'replace one record' to have it tested",
+}
 _REPLACEMENTS = (Relation.REPLACE_SAME_LABEL, Relation.REPLACE_ANY_LABEL)
 
 
@@ -27,11 +37,12 @@ class Evidence:
     Attributes:
         mu: claimed mu of all Gaussian noise of the run, if there is any.
         mu_of_ceiling: the same with what selections next to the noise add to the ceiling.
-        planted: canaries scored as they stand, and negated; zeros when none was.
+        planted: canaries of each answer that were scored; zeros when none was.
         shortest: length of the shortest canary; ``None`` when none was scored.
         clip_norm: that the contracts declare, if any.
-        relation: that is claimed; canaries test a replacement and nothing else.
+        relation: that is claimed; each kind of canaries tests one relation and nothing else.
         significance: what one test gets of the family-wise error.
+        tightness: mu that canaries show / mu claimed, with its interval; ``None`` when none was scored.
     """
 
     mu: float | None
@@ -41,6 +52,7 @@ class Evidence:
     clip_norm: float | None
     relation: Relation
     significance: float
+    tightness: Estimate | None = None
 
     @property
     def power(self) -> float:
@@ -80,6 +92,7 @@ def decide(
         return Verdict.VIOLATION, (
             *violations[:MOST_REASONS],
             *([f"{more} more tests say so"] if more > 0 else []),
+            *_shown(evidence),
         )
     if promised is None:
         return Verdict.OK, ("nothing left the clients",)
@@ -88,17 +101,26 @@ def decide(
         return Verdict.NOT_COVERED, broken or ("nothing was promised",)
     doubt = _doubt(evidence)
     if doubt:
-        return Verdict.INCONCLUSIVE, (doubt,)
+        return Verdict.INCONCLUSIVE, (doubt, *_shown(evidence))
     power = f"power {evidence.power:.3f} to see half the noise missing everywhere"
-    return Verdict.OK, (f"nothing significantly above its ceiling; {power}",)
+    return Verdict.OK, (f"nothing significantly above its ceiling; {power}", *_shown(evidence))
+
+
+def _shown(evidence: Evidence) -> tuple[str, ...]:
+    """Return the sentence that says how much of the claimed mu canaries show, or nothing."""
+    found = evidence.tightness
+    if found is None or None in (found.value, found.low, found.high, found.level):
+        return ()
+    interval = f"{numbers.rate(found.low)} to {numbers.rate(found.high)} at 95 %"
+    return (f"canaries show {numbers.rate(found.value)} of the claimed mu ({interval})",)
 
 
 def _doubt(evidence: Evidence) -> str:
     """Return why nothing above a ceiling does not yet mean that all is well, or nothing."""
-    if evidence.relation not in _REPLACEMENTS:
+    if evidence.relation not in _REPLACEMENTS and evidence.shortest is None:
         return (
-            f"canaries test a replacement and do not apply under {evidence.relation.value!r}, so a missing clip would "
-            "go unseen; claim 'replace one record' to have it tested"
+            f"{_MISSING[evidence.relation]} {evidence.relation.value!r}, so a missing clip would go unseen; "
+            f"{_WAYS_OUT[evidence.relation]}"
         )
     if evidence.shortest is None:
         return f"no canary was scored, so a missing clip would go unseen{_enough(evidence)}"

@@ -15,6 +15,7 @@ from privkit.audit import taken
 from privkit.audit.cells import Cell
 from privkit.audit.promised import kept_filter, promised, worst_event
 from privkit.audit.scored import RunView
+from privkit.audit.white_box import Check
 from privkit.measured import Measured
 from privkit.transcript import Transcript
 from reports.findings import Inversion, Promised, Taken
@@ -31,7 +32,8 @@ class Work:
     inversions: list[Inversion] = field(default_factory=list)
     canaries: taken.Judged | None = None
     p_values: dict[str, float | None] = field(default_factory=dict)
-    residuals: dict[str, np.ndarray] = field(default_factory=dict)
+    residuals: np.ndarray | None = None
+    checks: dict[str, Check] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
     shortest: float | None = None
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Float64
 from pydantic import Field
 
 from accountant.contract import DependsOn
@@ -16,7 +17,7 @@ from accountant.events import Gaussian
 from accountant.gaussian import sigma_from_epsilon
 from privkit.clip import clip_to_ball
 from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized, Promise
-from privkit.defenses._means import class_means, contract_of_means, refuse_single_records
+from privkit.defenses._means import ClassMeans, class_means, contract_of_means, refuse_single_records
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
 from privkit.release import Prototypes
@@ -80,8 +81,11 @@ class GaussianMeans(Mechanism):
             embeddings.with_vectors(clip_to_ball(embeddings.vectors, norm=self.clip_norm)), known
         )
         refuse_single_records(means, least=self.smallest_class)
-        std_P = self.noise_multiplier * 2.0 * self.clip_norm / means.counts
-        noisy = means.vectors + std_P[:, None] * noise.normal(means.vectors.shape)
+        noisy = means.vectors + self.noise_std(means)[:, None] * noise.normal(means.vectors.shape)
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
         one_group = np.zeros(means.vectors.shape[1], dtype=np.int64)
         return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, one_group))
+
+    def noise_std(self, means: ClassMeans) -> Float64[np.ndarray, " P"]:
+        """Return the standard deviation of the noise on each row: ``sigma 2R/n_c``."""
+        return self.noise_multiplier * 2.0 * self.clip_norm / means.counts

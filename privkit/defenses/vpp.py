@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from jaxtyping import Int64
 from pydantic import Field, field_serializer, field_validator
 
 from accountant.beside import sigma_beside
@@ -22,7 +23,7 @@ from accountant.vpp import SplitCalibration, sigma_ref
 from privkit import plug
 from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized, Promise
 from privkit.defenses._clipped import clipped_means
-from privkit.defenses._means import contract_of_means, refuse_single_records
+from privkit.defenses._means import ClassMeans, contract_of_means, refuse_single_records
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.noise import Noise
@@ -159,13 +160,19 @@ class GroupwiseMeans(Mechanism):
         )
         group_d = np.where(informative_d, 0, 1)
         release = self._release(groups)
-        means = clipped_means(embeddings, known, clip=release.clip, group_d=group_d, norms=release.clip_norms)
+        means = self.means(embeddings, known, release, group_d)
         refuse_single_records(means, least=self.smallest_class)
         std_d = np.multiply(release.noise_multipliers, release.clip_norms)[group_d] * 2.0
         noisy = means.vectors + noise.normal(means.vectors.shape) * std_d / means.counts[:, None]
         payload = Prototypes(vectors=noisy.astype(np.float32), labels=means.labels, counts=means.counts)
         hidden = Hidden(means.vectors, group_d, overlap=overlap(own, informative_d))
         return Privatized(payload, self.event(embeddings, known), hidden)
+
+    def means(
+        self, embeddings: Embeddings, known: Known, release: GroupGaussian, group_d: Int64[np.ndarray, " d"]
+    ) -> ClassMeans:
+        """Return the means of records clipped as a release of these groups says."""
+        return clipped_means(embeddings, known, clip=release.clip, group_d=group_d, norms=release.clip_norms)
 
     def remember(self, known: Known, sent: Privatized) -> Memory:
         real = sent.payload.only(known.real(sent.payload.labels)).prototypes()

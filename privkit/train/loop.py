@@ -223,7 +223,8 @@ class _Batch:
                         self._leave_out(client.run, round - 1, f"{what}; {_SLOWER}")
                     if client.run in self.diverged:
                         continue
-                    mine = self.outboxes[client.run].embeddings(client.index, z_nd, client.y)
+                    outbox = self.outboxes[client.run]
+                    mine = outbox.embeddings(client.index, z_nd, client.y, round=round)
                     found[client.run][client.index] = mine
         return [[mine[m] for m in sorted(mine)] for mine in found]
 

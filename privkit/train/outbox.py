@@ -7,6 +7,7 @@ import numpy as np
 from accountant import events
 from privkit import canary
 from privkit.allowance import Allowance
+from privkit.canaries._base import AbstractCanaries
 from privkit.defenses._base import Private
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
@@ -29,6 +30,7 @@ class Outbox:
         self._mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
         self._config = plan.config
         self._planted = _planted(run)
+        self._others = _others(plan, run, data)
         self._known = studies.known(plan, data)
         self._allowance: Allowance | None = None
 
@@ -40,15 +42,16 @@ class Outbox:
         spent = ((entry["client"], events.from_dict(entry["event"])) for entry in before)
         self._allowance = Allowance(self.run.budget, spent)
 
-    def embeddings(self, client: int, vectors: np.ndarray, labels: np.ndarray) -> Embeddings:
-        """Return what a client would release now, its canaries included."""
+    def embeddings(self, client: int, vectors: np.ndarray, labels: np.ndarray, *, round: int) -> Embeddings:
+        """Return what a client would release in a round, its canaries included."""
         model = self._config.architecture(client).model
         depends_on = self._config.method.encoder_depends_on(model)
         own = Embeddings(vectors=vectors, labels=labels, encoder=depends_on)
-        if self._planted is None:
-            return own
-        mine = self._planted.of(client)
-        return own.with_records(mine.vectors, mine.labels)
+        others = [kind.planted(asked, answers, round=round) for kind, asked, answers in self._others]
+        for planted in ([] if self._planted is None else [self._planted]) + others:
+            mine = planted.of(client)
+            own = own.with_records(mine.vectors, mine.labels)
+        return own
 
     def stop_if_exhausted(self, round: int, messages: Sequence[Private]) -> None:
         """End the run if a client cannot afford its next message; no noise of this round is drawn yet."""
@@ -99,3 +102,11 @@ def below(named: Mapping[str, np.ndarray], prefix: str) -> State:
 def _planted(run: Run) -> Records | None:
     canaries = run.records("canaries")
     return None if canaries is None else canary.planted(canaries, run.truth().canary_signs)
+
+
+def _others(
+    plan: studies.Plan, run: Run, data: Encoded
+) -> list[tuple[AbstractCanaries, Records, np.ndarray]]:
+    designed = studies.other_canaries(plan, data)
+    answers = run.truth().others if designed else {}
+    return [(kind, asked, answers[kind.name]) for kind, asked in designed.items()]

@@ -18,6 +18,7 @@ import numpy as np
 from accountant.contract import DependsOn
 from privkit import canary
 from privkit.atomic import canonical_json
+from privkit.canaries._base import AbstractCanaries
 from privkit.config import RunConfig, Study
 from privkit.data._split import Parts, divide, divide_things
 from privkit.defenses._base import Known
@@ -137,9 +138,32 @@ def canaries(plan: Plan, data: Encoded) -> Records | None:
     )
 
 
+def other_canaries(plan: Plan, data: Encoded) -> dict[AbstractCanaries, Records]:
+    """Return the canaries of other kinds that the run plants, by kind, without their answers."""
+    found: dict[AbstractCanaries, Records] = {}
+    if plan.config.method.sends is not Sends.PROTOTYPES:
+        return found
+    usual = canaries(plan, data)
+    free = data.num_classes if usual is None else int(usual.labels.max()) + 1
+    for kind in plan.config.other_canaries or ():
+        designed = kind.design(clients=len(data.names), dim=data.dim, first_label=free, seed=plan.seed)
+        free = int(designed.labels.max()) + kind.classes_each
+        found[kind] = designed
+    return found
+
+
+def _planted_classes(plan: Plan, data: Encoded) -> Records | None:
+    """Return records of every class that canaries take."""
+    usual = canaries(plan, data)
+    parts = [] if usual is None else [usual]
+    for kind, designed in other_canaries(plan, data).items():
+        parts.append(kind.planted(designed, np.ones(len(designed), dtype=bool), round=0))
+    return _joined(parts) if parts else None
+
+
 def known(plan: Plan, data: Encoded) -> list[Known]:
     """Return what each client's mechanism may read for free: all classes, and the attacker's records as public ones."""
-    planted = canaries(plan, data)
+    planted = _planted_classes(plan, data)
     return [
         Known.at_first(
             client=m,
@@ -229,7 +253,7 @@ def open_run(root: Path, plan: Plan, data: Encoded, batch: Iterable[str]) -> Run
 
 def _write_questions(run: Run, plan: Plan, data: Encoded) -> None:
     split = parts(plan, data)
-    planted = canaries(plan, data)
+    planted, others = canaries(plan, data), other_canaries(plan, data)
     pool = [_records(data, m, np.concatenate([p.members, p.non_members])) for m, p in enumerate(split)]
     shuffles = [np.argsort(np.concatenate([p.members, p.non_members])) for p in split]
     members = [np.arange(len(order)) < len(p.members) for order, p in zip(shuffles, split, strict=True)]
@@ -237,10 +261,12 @@ def _write_questions(run: Run, plan: Plan, data: Encoded) -> None:
         records=_joined([r.where(o) for r, o in zip(pool, shuffles, strict=True)]),
         reference=_joined([_records(data, m, p.reference) for m, p in enumerate(split)]),
         canaries=planted,
+        others={kind.name: designed for kind, designed in others.items()},
     )
     run.write_answers(
         members=np.concatenate([m[o] for m, o in zip(members, shuffles, strict=True)]),
         canary_signs=canary.signs(planted, seed=plan.seed) if planted else np.zeros(0, dtype=bool),
+        others={kind.name: kind.answers(designed, seed=plan.seed) for kind, designed in others.items()},
     )
 
 

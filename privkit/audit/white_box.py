@@ -1,0 +1,208 @@
+"""Checks of an auditor who holds what was computed before the noise: each a p-value, and what a rejection says."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from accountant.contract import Counts
+from accountant.events import leaves
+from attacks.statistics.count_scale import count_scale_p_value, count_scale_ratio, split_by_count
+from attacks.statistics.residuals import scale_p_value, scale_ratio
+from attacks.statistics.sharing import common_p_value, common_share, most_alike
+from privkit import canary, plug
+from privkit.audit.left import Left, sent_counts
+from privkit.audit.recovered import longest
+from privkit.audit.scored import RunView
+from privkit.canaries._base import AbstractCanaries
+from privkit.transcript import Records
+from privkit.truth import Truth
+
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of how releases were made.
+
+    Attributes:
+        p_value: of "it was made as claimed", in [0, 1]; 0 or 1 where nothing is left to chance.
+        says: what a rejection means, in a sentence without its end.
+    """
+
+    p_value: float
+    says: str
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One run as an auditor sees it: what was asked, what is known, and what the noise of every release was."""
+
+    view: RunView
+    truth: Truth
+    left: list[Left]
+
+    def held(self, client: int) -> dict[int, int]:
+        """Return how many records of each class a client is known to hold, canaries included."""
+        found: dict[int, int] = {}
+        for records in self._records():
+            for label in records.of(client).labels.tolist():
+                found[label] = found.get(label, 0) + 1
+        return found
+
+    def _records(self) -> Iterator[Records]:
+        asked, planted = (self.view.questions[name] for name in ("records", "canaries"))
+        if asked is not None:
+            yield asked.where(self.truth.members)
+        if planted is not None:
+            yield planted
+        for name, answers in self.truth.others.items():
+            kind, canaries = plug.build("privkit.canaries", name), self.view.questions[name]
+            assert isinstance(kind, AbstractCanaries)
+            assert canaries is not None
+            yield kind.planted(canaries, answers, round=0)
+
+
+def checks(runs: Sequence[Seen]) -> dict[str, Check]:
+    """Return every check that the runs of a cell allow, by name."""
+    found = [*_scale(runs), *_fresh(runs), *_clip(runs), *_sent(runs), *_by_count(runs)]
+    return dict(found)
+
+
+# ---------------------------------------------------------------------- is there as much noise as claimed?
+
+
+def noise(runs: Sequence[Seen]) -> dict[str, np.ndarray]:
+    """Return all residuals, and those of each client, round and group: a fault may be in one of them only."""
+    parts: dict[str, list[np.ndarray]] = {}
+    for one in (one for run in runs for one in run.left if one.scaled):
+        round, client = one.release.round, one.release.client
+        for name in ("noise", f"noise of client {client}", f"noise of round {round}"):
+            parts.setdefault(name, []).append(one.flat)
+        if len(one.groups.stds) > 1:
+            for group in np.unique(one.noisy).tolist():
+                parts.setdefault(f"noise of group {group}", []).append(
+                    one.rows[:, one.noisy == group].ravel()
+                )
+        if one.totals is not None:
+            parts.setdefault("noise of the counts", []).append(one.totals)
+    return {name: np.concatenate(found) for name, found in parts.items()}
+
+
+def _scale(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
+    for name, found in noise(runs).items():
+        says = f"the {name} is {scale_ratio(found):.3f} of what was claimed"
+        yield name, Check(scale_p_value(found), says)
+
+
+# ---------------------------------------------------------------------- was it drawn anew?
+
+
+def _fresh(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
+    """Check that no two rounds, clients or classes share noise: over all of them, and the two most alike messages."""
+    scaled = [[one for one in run.left if one.scaled] for run in runs]
+    families = {
+        "rounds": [g for run in scaled for g in _stacked(run, by="client")],
+        "clients": [g for run in scaled for g in _stacked(run, by="round")],
+        "classes": [one.rows for run in scaled for one in run if one.rows.size],
+    }
+    for name, groups in families.items():
+        if any(len(group) > 1 for group in groups):
+            alike = common_share(groups)
+            says = f"the noise of different {name} is not independent: correlation {alike:.3f} on average"
+            yield f"noise shared by {name}", Check(common_p_value(groups), says)
+    pairs = [most_alike([one.flat for one in run]) for run in scaled if len(run) > 1]
+    if pairs:
+        r = int(np.argmin([pair.p_value for pair in pairs]))
+        pair, run = pairs[r], scaled[r]
+        says = (
+            f"the noise of {_where(run[pair.first])} and of {_where(run[pair.second])} is not independent: correlation "
+            f"{pair.correlation:.3f}"
+        )
+        yield "most alike messages", Check(min(1.0, len(pairs) * pair.p_value), says)
+
+
+def _stacked(run: Sequence[Left], *, by: str) -> list[np.ndarray]:
+    """Return the noise of the messages of one client (or round) as rows, as far as all of them go."""
+    found: dict[int, list[np.ndarray]] = {}
+    for one in run:
+        found.setdefault(getattr(one.release, by), []).append(one.flat)
+    shortest = {key: min(len(flat) for flat in each) for key, each in found.items()}
+    return [
+        np.array([flat[: shortest[key]] for flat in each]) for key, each in found.items() if shortest[key]
+    ]
+
+
+def _each(runs: Sequence[Seen]) -> Iterator[tuple[Seen, Left]]:
+    return ((run, one) for run in runs for one in run.left)
+
+
+def _where(one: Left) -> str:
+    return f"client {one.release.client} in round {one.release.round}"
+
+
+# ---------------------------------------------------------------------- was every record clipped?
+
+
+def _clip(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
+    """Check that no mean, and no canary that can be told from its class's mean, lies outside of the claimed set."""
+    found = [(_reach(run, one), one) for run, one in _each(runs)]
+    if found:
+        most, one = max(found, key=lambda pair: pair[0])
+        says = f"{_where(one)} averaged a record that is {most:.3f} times as far out as its clip is claimed to allow"
+        yield "clip", Check(float(most <= 1 + ROUNDING), says)
+
+
+def _reach(run: Seen, one: Left) -> float:
+    canaries = run.view.questions["canaries"]
+    if canaries is None:
+        return longest(one, None)
+    return longest(one, canary.planted(canaries, run.truth.canary_signs).of(one.release.client))
+
+
+# ---------------------------------------------------------------------- do counts say what they should?
+
+
+def _sent(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
+    """Check that no class of canaries was released with a larger count than it has: its noise would be too small."""
+    made, wrong = False, ""
+    for run, one in _each(runs):
+        counts, planted = sent_counts(one), run.view.questions["canaries"]
+        if counts is None or planted is None:
+            continue
+        made, labels = True, planted.of(one.release.client).labels
+        for label, count in zip(
+            one.release.payload.tensors()["labels"].tolist(), counts.tolist(), strict=True
+        ):
+            true = int((labels == label).sum())
+            if true and count > true:
+                wrong = wrong or f"{_where(one)} sent the count {count} of a class of {true} records"
+    if made:
+        yield "counts", Check(float(not wrong), wrong)
+
+
+def _by_count(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
+    """Check that the noise tells nothing of the counts, where the claim says that these are a secret."""
+    rows, few = [], []
+    for run, one in _each(runs):
+        if not _secret_counts(one):
+            continue
+        held = run.held(one.release.client)
+        labels = one.release.payload.tensors()["labels"].tolist()
+        side = split_by_count(np.array([held.get(label, 0) for label in labels]))
+        if side is not None:
+            rows.append(one.rows)
+            few.append(side)
+    if rows:
+        residuals_PD, few_P = np.concatenate(rows), np.concatenate(few)
+        ratio = count_scale_ratio(residuals_PD, few_P)
+        says = (
+            f"the noise on classes of few records is {ratio:.3f} times that on classes of many, and the claim says "
+            "that counts are a secret"
+        )
+        yield "noise by count", Check(count_scale_p_value(residuals_PD, few_P), says)
+
+
+def _secret_counts(one: Left) -> bool:
+    secret = (Counts.PRIVATE, Counts.NOT_USED)
+    return any(leaf.contract.counts in secret for leaf, _ in leaves(one.release.event))

@@ -1,0 +1,325 @@
+"""Checks with the clean vectors in hand: exact where nothing is wrong, and each fault shows."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import privkit
+from accountant.contract import DependsOn, Relation
+from attacks.statistics.count_scale import count_scale_p_value, split_by_count
+from attacks.statistics.draws import guesses_hit, uniform_p_value
+from attacks.statistics.multiple import holm
+from attacks.statistics.selected import Selection, log_chance, selection_p_value
+from attacks.statistics.sharing import common_p_value, common_share, most_alike
+from privkit import canary
+from privkit.audit.chosen import noisy_scores, random_groups
+from privkit.audit.left import left
+from privkit.audit.scored import RunView
+from privkit.audit.white_box import Check, Seen, checks
+from privkit.defenses._base import AbstractReleaseDefense, Known
+from privkit.defenses.faults.count_leak import CountLeak
+from privkit.defenses.faults.reused_noise import ReusedNoise
+from privkit.defenses.faults.shared_noise import SharedNoise
+from privkit.defenses.faulty_igpp import FaultyIgpp
+from privkit.defenses.faulty_vpp import FaultyVpp
+from privkit.defenses.igpp import Igpp
+from privkit.defenses.sumcount import SumCount
+from privkit.defenses.vpp import Vpp
+from privkit.embeddings import Embeddings
+from privkit.noise import Purpose, SeededNoise, keyed
+from privkit.partitions.random import Random
+from privkit.release import Prototypes, Release
+from privkit.transcript import Records, Transcript
+from privkit.truth import Truth
+
+CLIENTS, ROUNDS, CLASSES, DIM, CANARIES = 2, 3, 3, 24, 8
+RUNS = 1000
+OFTEN = 0.01
+
+
+def uniform(p_values: np.ndarray) -> bool:
+    """Return whether some p-values may be uniform, by Kolmogorov and Smirnov."""
+    return bool(stats.kstest(p_values, "uniform").pvalue > 1e-4)
+
+
+# ---------------------------------------------------------------------- the statistics
+
+
+@pytest.mark.parametrize(("size", "dim"), [(2, 40), (5, 7), (3, 1)])
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_independent_noise_has_a_uniform_p_value_whatever_its_scale(size, dim, scale):
+    rng = np.random.default_rng(1)
+    drawn = scale * rng.standard_normal((RUNS, 2, size, dim))
+    assert uniform(np.array([common_p_value([a, b[:2]]) for a, b in drawn]))
+
+
+def test_the_analysis_of_variance_is_scipys():
+    x_KD = np.random.default_rng(0).standard_normal((4, 1))
+    groups = [np.random.default_rng(i).standard_normal((4, 1)) for i in range(6)]
+    between = sum(4 * float(g.mean()) ** 2 for g in groups) / 6
+    within = sum(float(((g - g.mean()) ** 2).sum()) for g in groups) / 18
+    upper, lower = (getattr(stats.f, side)(between / within, 6, 18) for side in ("sf", "cdf"))
+    assert common_p_value(groups) == pytest.approx(2 * min(upper, lower), rel=1e-9)
+    assert common_share([x_KD, *groups]) < 1
+
+
+@given(share=st.floats(0.3, 1.0), seed=st.integers(0, 100))
+def test_shared_noise_shows_in_common_and_in_a_pair(share, seed):
+    rng = np.random.default_rng(seed)
+    common, own = rng.standard_normal(2000), rng.standard_normal((3, 2000))
+    x_KD = share**0.5 * common + (1 - share) ** 0.5 * own
+    assert common_share([x_KD]) == pytest.approx(share, abs=0.15)
+    assert common_p_value([x_KD]) < 1e-9
+    assert most_alike(list(x_KD)).p_value < 1e-9
+    assert most_alike(list(x_KD)).correlation == pytest.approx(share, abs=0.2)
+
+
+def test_noise_that_cancels_is_not_independent_either():
+    drawn = np.random.default_rng(0).standard_normal(500)
+    assert common_p_value([np.array([drawn, -drawn])]) == 0.0
+    found = most_alike([drawn, -drawn, np.random.default_rng(1).standard_normal(500)])
+    assert (found.first, found.second, found.p_value) == (0, 1, 0.0)
+    assert found.correlation == pytest.approx(-1.0)
+
+
+def test_the_law_of_a_cosine_is_scipys():
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((2, 9))
+    r = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+    assert most_alike([a, b]).p_value == pytest.approx(stats.beta(0.5, 4).sf(r**2), rel=1e-9)
+
+
+def test_the_smallest_of_all_pairs_is_not_too_often_small():
+    rng = np.random.default_rng(3)
+    p = np.array([most_alike(list(rng.standard_normal((6, 30)))).p_value for _ in range(RUNS)])
+    for level in (0.01, 0.05, 0.2):
+        assert (p <= level).mean() <= level + 3 * (level * (1 - level) / RUNS) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("dim", "size", "sets"), [(12, 4, 2), (12, 9, 5), (64, 13, 20), (5, 5, 3), (7, 1, 4)]
+)
+def test_the_law_of_hits_is_that_of_sets_drawn_at_random(dim, size, sets):
+    rng = np.random.default_rng(4)
+    drawn = [[rng.permutation(dim) < size for _ in range(sets)] for _ in range(300)]
+    p = np.array([uniform_p_value(one) for one in drawn])
+    for level in (0.05, 0.3):
+        assert (p <= level).mean() <= level + 4 * (level / 300) ** 0.5
+    mean = np.mean([guesses_hit(one)[0] for one in drawn])
+    assert mean == pytest.approx(guesses_hit(drawn[0])[1], rel=0.15)
+    if sets == 2:
+        hits = guesses_hit(drawn[0])[0]
+        law = stats.hypergeom(dim, size, size)
+        wanted = min(1.0, 2 * min(law.cdf(hits), law.sf(hits - 1)))
+        assert uniform_p_value(drawn[0]) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_groups_that_stay_or_take_turns_are_not_random():
+    stays = [np.arange(60) < 12] * 12
+    turns = [np.arange(60) % 5 == i % 5 for i in range(40)]
+    assert uniform_p_value(stays) < 1e-9
+    assert uniform_p_value(turns) < 1e-3
+    assert "12.0 by chance" not in random_groups(stays).says
+    with pytest.raises(ValueError, match="all of one size"):
+        uniform_p_value([np.arange(4) < 2, np.arange(4) < 3])
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.5, 30.0])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_the_chances_of_all_sets_add_up_to_one_and_are_those_of_a_simulation(size, scale):
+    scores, rng = np.array([0.0, 0.1, 0.05, 0.1, 0.02]), np.random.default_rng(0)
+    noisy = scores + scale * rng.laplace(size=(100_000, 5))
+    places = np.argsort(-noisy, axis=1)[:, :size]
+    drawn = np.zeros((100_000, 5), dtype=bool)
+    np.put_along_axis(drawn, places, True, axis=1)
+    whole = 0.0
+    for which in itertools.combinations(range(5), size):
+        chosen = np.isin(np.arange(5), which)
+        chance = np.exp(log_chance(Selection(scores, chosen, scale), scale=scale))
+        seen = (drawn == chosen).all(1).mean()
+        assert chance == pytest.approx(seen, abs=5 * (chance / 1e5) ** 0.5 + 1e-5)
+        whole += chance
+    assert whole == pytest.approx(1.0, abs=1e-4)
+
+
+def chosen_with(noise: float, *, seed: int, rounds: int = 4) -> list[Selection]:
+    """Sets chosen with some part of the claimed noise."""
+    rng, claimed = np.random.default_rng(seed), 0.4
+    scores = np.minimum(rng.exponential(0.05, 48), 0.1)
+    noisy = scores + noise * claimed * rng.laplace(size=(rounds, 48))
+    return [Selection(scores, np.argsort(np.argsort(-x)) < 10, claimed) for x in noisy]
+
+
+def test_a_selection_with_its_noise_is_hardly_ever_flagged_and_one_without_is():
+    p = np.array([selection_p_value(chosen_with(1.0, seed=seed)) for seed in range(100)])
+    for level in (0.01, 0.1):
+        assert (p <= level).mean() <= level + 3 * (level / 100) ** 0.5
+    assert max(selection_p_value(chosen_with(0.01, seed=seed)) for seed in range(5)) < 1e-5
+    assert "noise of scale 0.4" in noisy_scores(chosen_with(0.01, seed=0)).says
+
+
+def test_noise_of_one_size_has_a_uniform_p_value_whatever_the_counts():
+    rng, few = np.random.default_rng(5), np.arange(9) < 4
+    drawn = 7.0 * rng.standard_normal((RUNS, 9, 5))
+    assert uniform(np.array([count_scale_p_value(x, few) for x in drawn]))
+    assert split_by_count(np.array([3, 3, 3])) is None
+
+
+# ---------------------------------------------------------------------- whole runs
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunView:
+    """A recorded run, for its questions: records of classes of different sizes, and canaries."""
+    recorder = privkit.Recorder(
+        tmp_path_factory.mktemp("recorded") / "run",
+        clients=CLIENTS,
+        rounds=ROUNDS,
+        num_classes=CLASSES,
+        dim=DIM,
+        canaries=CANARIES,
+        canary_norm=3.0,
+    )
+    asked = held()
+    recorder.ask(asked.vectors, asked.labels, asked.clients, np.ones(len(asked), dtype=bool))
+    return RunView.of(recorder.run)
+
+
+def held() -> Records:
+    rng, sizes = np.random.default_rng(6), (5, 20, 40)
+    labels = np.repeat(np.tile(np.arange(CLASSES), CLIENTS), np.tile(sizes, CLIENTS))
+    return Records(
+        vectors=rng.standard_normal((len(labels), DIM)) / 4,
+        labels=labels,
+        clients=np.repeat(np.arange(CLIENTS), sum(sizes)),
+    )
+
+
+def seen(run: RunView, defense: AbstractReleaseDefense, seed: int = 0) -> Seen:
+    """One run of a defense over the same records, its noise from a seed."""
+    canaries, truth = run.questions["canaries"], run.run.truth()
+    assert canaries is not None
+    planted, mechanism, releases, hidden = (
+        canary.planted(canaries, truth.canary_signs),
+        defense.mechanism(rounds=ROUNDS),
+        [],
+        {},
+    )
+    for m in range(CLIENTS):
+        mine, extra = held().of(m), planted.of(m)
+        own = Embeddings(vectors=mine.vectors, labels=mine.labels, encoder=DependsOn.PUBLIC)
+        own = own.with_records(extra.vectors, extra.labels)
+        known = Known(labels=np.unique(own.labels), classes=CLASSES)
+        for t in range(ROUNDS):
+            noise = SeededNoise(keyed(seed, Purpose.RELEASE, round=t, client=m))
+            sent = mechanism.send(own, noise, known)
+            known = sent.known
+            releases.append(Release(round=t, client=m, payload=sent.payload, event=sent.event))
+            assert sent.hidden is not None
+            hidden[t, m] = sent.hidden
+    view = replace(run, transcript=Transcript.of(releases))
+    answers = Truth(members=truth.members, canary_signs=truth.canary_signs, hidden=hidden)
+    return Seen(view, answers, left(view, answers))
+
+
+CORRECT: dict[str, AbstractReleaseDefense] = {
+    "igpp": Igpp(epsilon=2.0),
+    "sumcount": SumCount(epsilon=2.0, relation=Relation.REPLACE_ANY_LABEL),
+    "vpp, random groups": Vpp(epsilon=2.0, partition=Random()),
+    "vpp, ellipsoid": Vpp(epsilon=2.0, clip="ellipsoid"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CORRECT)
+def test_correct_runs_are_hardly_ever_flagged_and_every_check_has_its_level(run, name):
+    runs = RUNS // len(CORRECT)
+    found = [found_by_all(seen(run, CORRECT[name], seed)) for seed in range(runs)]
+    flagged = sum(bool(holm({k: c.p_value for k, c in one.items()}).rejected) for one in found)
+    assert flagged <= OFTEN * runs
+    for check in found[0]:
+        p = np.array([one[check].p_value for one in found])
+        for level in (0.02, 0.2):
+            assert (p <= level).mean() <= level + 4 * (level * (1 - level) / runs) ** 0.5, check
+        if check.startswith("noise"):
+            assert uniform(p), check
+
+
+def found_by_all(one: Seen) -> dict[str, Check]:
+    sets = [x.hidden.groups == 0 for x in one.left if len(x.groups.norms) > 1]
+    random = {"choice of groups": random_groups(sets)} if sets else {}
+    return checks([one]) | random
+
+
+def test_noise_that_follows_the_count_is_a_question_only_where_counts_are_claimed_to_be_a_secret(run):
+    assert "noise by count" not in checks([seen(run, CORRECT["igpp"])])
+    assert "noise by count" in checks([seen(run, CORRECT["sumcount"])])
+
+
+@pytest.mark.parametrize(
+    ("defense", "names"),
+    [
+        (FaultyIgpp(claims=Igpp(epsilon=2.0)), {"noise", "noise of client 0", "noise of round 2"}),
+        (
+            FaultyIgpp(claims=Igpp(epsilon=2.0), fault=ReusedNoise(share=0.5)),
+            {"noise shared by rounds", "most alike messages"},
+        ),
+        (
+            FaultyIgpp(claims=Igpp(epsilon=2.0), fault=SharedNoise(share=0.5)),
+            {"noise shared by clients", "most alike messages"},
+        ),
+        (FaultyIgpp(claims=Igpp(epsilon=2.0), fault=CountLeak()), {"noise by count"}),
+        (FaultyVpp(claims=Vpp(epsilon=2.0, rho=0.4)), {"clip"}),
+    ],
+)
+def test_each_fault_is_named_and_its_sentence_has_a_number(run, defense, names):
+    found = checks([seen(run, defense)])
+    rejected = set(holm({name: c.p_value for name, c in found.items()}).rejected)
+    assert names <= rejected
+    assert all(any(sign.isdigit() for sign in found[name].says) for name in rejected)
+
+
+def test_the_clip_check_is_as_far_out_as_the_canaries_were_planted(run):
+    loose = Igpp(epsilon=2.0, clip_norm=2.0).mechanism(rounds=ROUNDS)
+    tight = Igpp(epsilon=2.0).mechanism(rounds=ROUNDS)
+    one = seen(run, Igpp(epsilon=2.0, clip_norm=2.0))
+    events = [replace(r, event=tight.event(embeddings())) for r in one.view.transcript.releases]
+    view = replace(one.view, transcript=Transcript.of(events))
+    found = checks([Seen(view, one.truth, left(view, one.truth))])["clip"]
+    assert found.p_value == 0.0
+    assert "2.000 times as far out" in found.says
+    assert loose.clip_norm == 2.0
+
+
+def embeddings() -> Embeddings:
+    mine = held().of(0)
+    return Embeddings(vectors=mine.vectors, labels=mine.labels, encoder=DependsOn.PUBLIC)
+
+
+def test_a_count_that_is_too_large_is_named(run):
+    def swollen(release: Release) -> Release:
+        assert isinstance(release.payload, Prototypes)
+        assert release.payload.counts is not None
+        return replace(release, payload=replace(release.payload, counts=release.payload.counts + 1))
+
+    one = seen(run, Igpp(epsilon=2.0))
+    view = replace(one.view, transcript=Transcript.of(map(swollen, one.view.transcript.releases)))
+    found = checks([replace(one, view=view, left=left(view, one.truth))])["counts"]
+    assert found.p_value == 0.0
+    assert "sent the count 5 of a class of 4 records" in found.says
+
+
+def test_correct_defenses_cannot_reach_a_fault():
+    folder = Path(privkit.__file__).parent
+    readers = [
+        path.name
+        for path in folder.rglob("*.py")
+        if "defenses.faults" in path.read_text(encoding="utf-8") and "faults" not in path.parent.name
+    ]
+    assert sorted(readers) == ["faulty_igpp.py"]
