@@ -10,6 +10,11 @@ from jaxtyping import Float64
 from privkit.plug import Plugin
 from privkit.transcript import Records, ServerView
 
+Tier = Literal["public", "shadow", "design", "client", "insider"]
+"""What an attacker has, in one word; the last two have more than any server, so no claim is about them."""
+
+BEYOND: tuple[Tier, ...] = ("client", "insider")
+
 
 class NotApplicableError(ValueError):
     """This attack has nothing to work on in this run; the message says what is missing."""
@@ -22,13 +27,13 @@ class ThreatModel:
     Attributes:
         who: the attacker's role.
         knows: everything it has beside the transcript, in words.
-        tier: ``public`` (public encoder only), ``shadow`` (records of the same population too) or
-            ``design`` (chose the planted record).
+        tier: ``public`` (public encoder only), ``shadow`` (records of the same population too), ``design``
+            (chose the planted record), ``client`` (the client's own encoder) or ``insider`` (its personalised model).
     """
 
     who: str
     knows: tuple[str, ...]
-    tier: Literal["public", "shadow", "design"]
+    tier: Tier
 
 
 class AbstractAttack(Plugin):
@@ -36,6 +41,12 @@ class AbstractAttack(Plugin):
 
     threat: ClassVar[ThreatModel]
     asks_about: ClassVar[Literal["records", "canaries"]] = "records"
+    reads: ClassVar[Literal["prototypes", "weights"]] = "prototypes"
+
+    @property
+    def assumed(self) -> ThreatModel:
+        """Return who attacks with these settings; :attr:`threat`, unless it is given more than a server has."""
+        return self.threat
 
     @abstractmethod
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:

@@ -1,8 +1,8 @@
 """Everything that left the clients of a run, in order. Attacks and accountants read this and nothing else."""
 
 import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 
 from accountant.events import Composed, Event
 from privkit.errors import InputError
-from privkit.release import ByClass, Release
+from privkit.release import ByClass, Release, Update
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,16 +41,18 @@ class Records:
 
 @dataclass(frozen=True, eq=False)
 class ServerView:
-    """All that an honest-but-curious server has.
+    """All that an honest-but-curious server has, and what an insider has beside it.
 
     Attributes:
         releases: every message, with the public parameters of its mechanism (its event).
         reference: records of the same populations that the attacker owns; members of no client.
             ``None`` when it owns none.
+        personal: trained weights of each client, which no server gets: only an insider has them.
     """
 
     releases: tuple[Release, ...]
     reference: Records | None = None
+    personal: Mapping[int, Update] | None = None
 
     @property
     def rounds(self) -> list[int]:
@@ -59,11 +61,11 @@ class ServerView:
 
     def only(self, round: int) -> "ServerView":
         """Return what one round alone shows."""
-        return ServerView(tuple(r for r in self.releases if r.round == round), self.reference)
+        return replace(self, releases=tuple(r for r in self.releases if r.round == round))
 
     def until(self, round: int) -> "ServerView":
         """Return what was seen up to a round, that one included."""
-        return ServerView(tuple(r for r in self.releases if r.round <= round), self.reference)
+        return replace(self, releases=tuple(r for r in self.releases if r.round <= round))
 
     def prototypes(self, *, client: int, label: int) -> list[tuple[Release, int]]:
         """Return, in round order, each release of a client that holds this label, and the row it is in."""

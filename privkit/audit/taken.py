@@ -163,9 +163,9 @@ def measure(
     rate = (found.allowed + 1) / (len(non_members) + 1)
     return Taken(
         attack=attack.name,
-        tier=attack.threat.tier,
-        who=attack.threat.who,
-        knows=attack.threat.knows,
+        tier=attack.assumed.tier,
+        who=attack.assumed.who,
+        knows=attack.assumed.knows,
         auc=area,
         macro_auc=float(np.mean(known)) if known else None,
         tpr=found,
