@@ -48,6 +48,12 @@ class AbstractAttack(Plugin):
         """Return who attacks with these settings; :attr:`threat`, unless it is given more than a server has."""
         return self.threat
 
+    @property
+    def label(self) -> str:
+        """Return what rows of a table call it: its name, and the tier if that is above the server's."""
+        tier = self.assumed.tier
+        return f"{self.name} ({tier})" if tier in BEYOND else self.name
+
     @abstractmethod
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         """Return one finite score per candidate, in their order.

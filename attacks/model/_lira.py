@@ -19,52 +19,89 @@ Variance = Literal["pooled", "record"]
 _LEAST_STD = 1e-9
 
 
-def spread(
-    values_SN: Float64[np.ndarray, "S N"], used_SN: Bool[np.ndarray, "S N"], variance: Variance
-) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
-    """Return mean and standard deviation of some models' values for each record.
+@dataclass(frozen=True, eq=False)
+class Gaussians:
+    """A Gaussian for the statistic of each record, over models of one kind.
 
-    Args:
-        values_SN: one row per model.
-        used_SN: which of them count.
-        variance: of each record by itself, or one for all of them, which few models estimate better.
+    Attributes:
+        mean, std: shape [N].
+    """
+
+    mean: Float64[np.ndarray, " N"]
+    std: Float64[np.ndarray, " N"]
+
+
+def mean(
+    values_SN: Float64[np.ndarray, "S N"], used_SN: Bool[np.ndarray, "S N"]
+) -> Float64[np.ndarray, " N"]:
+    """Return the mean of each record's statistic over the models that count.
 
     Raises:
-        NotApplicableError: a record has no model, or none has two.
+        NotApplicableError: a record has no such model.
     """
     models_N = used_SN.sum(0)
     if not models_N.all():
         row = int(np.flatnonzero(models_N == 0)[0])
-        raise NotApplicableError(f"candidate {row} has no shadow model of one kind; each needs at least 1")
-    if (models_N < 2).any() and (variance == "record" or (models_N < 2).all()):
-        raise NotApplicableError(
-            f"a candidate has {int(models_N.min())} shadow model of one kind; a spread needs 2"
-        )
-    mean_N = np.where(used_SN, values_SN, 0.0).sum(0) / models_N
-    squares_N = np.where(used_SN, (values_SN - mean_N) ** 2, 0.0).sum(0)
-    if variance == "pooled":
-        std_N = np.full(len(mean_N), np.sqrt(squares_N.sum() / (models_N - 1).sum()))
-    else:
-        std_N = np.sqrt(squares_N / (models_N - 1))
-    return mean_N, np.maximum(std_N, _LEAST_STD)
+        raise NotApplicableError(f"record {row} has no shadow model of one kind; each needs at least 1")
+    return np.where(used_SN, values_SN, 0.0).sum(0) / models_N
 
 
-def offline(
-    target_N: Float64[np.ndarray, " N"],
-    outs: tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]],
+def std(
+    values_SN: Float64[np.ndarray, "S N"], used_SN: Bool[np.ndarray, "S N"], *, pooled: bool
 ) -> Float64[np.ndarray, " N"]:
+    """Return the standard deviation of each record's statistic over the models that count.
+
+    Args:
+        values_SN: one row per model.
+        used_SN: which of them count.
+        pooled: one for all records, which a few models estimate better than one for each.
+
+    Raises:
+        NotApplicableError: a record has a single model, or, where it is pooled, all of them have.
+    """
+    freedom_N = used_SN.sum(0) - 1
+    squares_N = np.where(used_SN, (values_SN - mean(values_SN, used_SN)) ** 2, 0.0).sum(0)
+    if not (freedom_N.any() if pooled else freedom_N.all()):
+        raise NotApplicableError(
+            "a record has 1 shadow model that has not seen it, and a spread needs 2; use at least 3 shadow models"
+        )
+    if pooled:
+        return np.full(len(squares_N), max(np.sqrt(squares_N.sum() / freedom_N.sum()), _LEAST_STD))
+    return np.maximum(np.sqrt(squares_N / freedom_N), _LEAST_STD)
+
+
+def gaussians(
+    values_SN: Float64[np.ndarray, "S N"],
+    own: tuple[Float64[np.ndarray, "S R"], Bool[np.ndarray, "S R"]],
+    variance: Variance,
+) -> Gaussians:
+    """Return the Gaussians of candidates, all of whose models count.
+
+    Args:
+        values_SN: their statistic under each model.
+        own: the statistic of the attacker's own records, and which models count for each: a pooled deviation is theirs,
+            so that no score depends on which other candidates are asked about.
+        variance: of each record by itself, or one for all.
+    """
+    every_SN = np.ones(values_SN.shape, dtype=bool)
+    centre_N = mean(values_SN, every_SN)
+    if variance == "record":
+        return Gaussians(centre_N, std(values_SN, every_SN, pooled=False))
+    return Gaussians(centre_N, np.full(len(centre_N), std(*own, pooled=True)[0]))
+
+
+def offline(target_N: Float64[np.ndarray, " N"], outs: Gaussians) -> Float64[np.ndarray, " N"]:
     """Return by how many standard deviations each statistic is above that of models without the record."""
-    mean_N, std_N = outs
-    return (target_N - mean_N) / std_N
+    return (target_N - outs.mean) / outs.std
 
 
 def online(
     target_N: Float64[np.ndarray, " N"],
-    ins: tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]],
-    outs: tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]],
+    ins: Gaussians,
+    outs: Gaussians,
 ) -> Float64[np.ndarray, " N"]:
     """Return the log likelihood ratio of "with the record" against "without it", in nats."""
-    inside, without = (0.5 * offline(target_N, part) ** 2 + np.log(part[1]) for part in (ins, outs))
+    inside, without = (0.5 * offline(target_N, part) ** 2 + np.log(part.std) for part in (ins, outs))
     return without - inside
 
 
@@ -94,8 +131,6 @@ class Scale:
         """Return what the target's statistic would be."""
         return self.slope * shadow_N + self.offset
 
-    def of_target(
-        self, mean_N: Float64[np.ndarray, " N"], std_N: Float64[np.ndarray, " N"], *, typical: float
-    ) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
-        """Return mean and deviation of the target's statistic, given those of shadows and their typical deviation."""
-        return self(mean_N), self.std * std_N / typical
+    def of_target(self, shadows: Gaussians, *, typical: float) -> Gaussians:
+        """Return the Gaussians of the target's statistic, given those of shadows and their typical deviation."""
+        return Gaussians(self(shadows.mean), self.std * shadows.std / typical)

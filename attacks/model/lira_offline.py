@@ -8,7 +8,7 @@ from pydantic import Field
 
 from attacks._base import ThreatModel
 from attacks.model._base import ModelAttack, Seen
-from attacks.model._lira import Scale, Variance, offline, spread
+from attacks.model._lira import Scale, Variance, gaussians, mean, offline, std
 from attacks.model._shadows import trained
 from attacks.model._signals import rescaled_logits
 from attacks.model._stacked import Schedule
@@ -50,17 +50,14 @@ class LiraOffline(ModelAttack):
             seed=(self.seed, seen.client),
         )
         out_SN = rescaled_logits(made.logits(asked.vectors)[-1], asked.labels)
-        outs = spread(out_SN, np.ones(out_SN.shape, dtype=bool), self.variance)
+        own_SR = rescaled_logits(made.logits(owned.vectors)[-1], owned.labels)
+        outs = gaussians(out_SN, (own_SR, ~made.held), self.variance)
         target_TN = rescaled_logits(target_TNC, asked.labels)
         if not self.calibrated:
             return np.stack([offline(target_N, outs) for target_N in target_TN])
-        own_SR = rescaled_logits(made.logits(owned.vectors)[-1], owned.labels)
-        mean_R, std_R = spread(own_SR, ~made.held, self.variance)
-        typical = float(np.sqrt((std_R**2).mean()))
+        mean_R, typical = mean(own_SR, ~made.held), float(std(own_SR, ~made.held, pooled=True)[0])
         scales = [Scale.of(own_R, mean_R) for own_R in rescaled_logits(seen.logits(owned), owned.labels)]
+        both = zip(target_TN, scales, strict=True)
         return np.stack(
-            [
-                offline(target_N, scale.of_target(*outs, typical=typical))
-                for target_N, scale in zip(target_TN, scales, strict=True)
-            ]
+            [offline(target_N, scale.of_target(outs, typical=typical)) for target_N, scale in both]
         )

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from attacks._base import ThreatModel
 from attacks.model._base import ModelAttack, Seen
-from attacks.model._lira import Scale, Variance, online, spread
+from attacks.model._lira import Gaussians, Scale, Variance, gaussians, mean, online, std
 from attacks.model._ridge import Pairs
 from attacks.model._shadows import ridge_pairs
 from attacks.model._signals import hinges
@@ -45,17 +45,19 @@ class LiraOnline(ModelAttack):
         asked, owned = seen.candidates, seen.owned
         logits_TNC = seen.logits(asked)
         pairs = self._pairs(seen, (asked.vectors, asked.labels), num_classes=logits_TNC.shape[-1])
-        ins, outs = (self._spread(hinges(z_SNC, asked.labels)) for z_SNC in (pairs.ins, pairs.outs))
+        own = self._pairs(seen, None, num_classes=logits_TNC.shape[-1])
+        in_SR, out_SR = hinges(own.ins, owned.labels), hinges(own.outs, owned.labels)
+        every_SR = np.ones(out_SR.shape, dtype=bool)
+        ins = gaussians(hinges(pairs.ins, asked.labels), (in_SR, every_SR), self.variance)
+        outs = gaussians(hinges(pairs.outs, asked.labels), (out_SR, every_SR), self.variance)
         target_TN = hinges(logits_TNC, asked.labels)
         if not self.calibrated:
             return np.stack([online(target_N, ins, outs) for target_N in target_TN])
-        own = self._pairs(seen, None, num_classes=logits_TNC.shape[-1])
-        mean_R, std_R = self._spread(hinges(own.outs, owned.labels))
-        typical = float(np.sqrt((std_R**2).mean()))
+        mean_R, typical = mean(out_SR, every_SR), float(std(out_SR, every_SR, pooled=True)[0])
         scales = [Scale.of(own_R, mean_R) for own_R in hinges(seen.logits(owned), owned.labels)]
         # what is left of the target's margin is no smaller for a record that was in it
-        alike = [(mean_N, outs[1]) for mean_N, _ in (ins, outs)]
-        both = [tuple(scale.of_target(*part, typical=typical) for part in alike) for scale in scales]
+        alike = Gaussians(ins.mean, outs.std)
+        both = [tuple(scale.of_target(part, typical=typical) for part in (alike, outs)) for scale in scales]
         return np.stack([online(target_N, *parts) for target_N, parts in zip(target_TN, both, strict=True)])
 
     def _pairs(self, seen: Seen, asked: tuple[np.ndarray, np.ndarray] | None, *, num_classes: int) -> Pairs:
@@ -68,8 +70,3 @@ class LiraOnline(ModelAttack):
             seed=(self.seed, seen.client),
         )
         return found
-
-    def _spread(
-        self, values_SN: Float64[np.ndarray, "S N"]
-    ) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
-        return spread(values_SN, np.ones(values_SN.shape, dtype=bool), self.variance)

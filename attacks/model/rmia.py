@@ -16,7 +16,7 @@ from pydantic import Field
 
 from attacks._base import ThreatModel
 from attacks.model._base import ModelAttack, Seen
-from attacks.model._lira import spread
+from attacks.model._lira import mean
 from attacks.model._shadows import trained
 from attacks.model._signals import losses
 from attacks.model._stacked import Schedule
@@ -55,8 +55,8 @@ class Rmia(ModelAttack):
         )
         out_SN = np.exp(-losses(made.logits(asked.vectors)[-1], asked.labels))
         own_SR = np.exp(-losses(made.logits(owned.vectors)[-1], owned.labels))
-        without_N, _ = spread(out_SN, np.ones(out_SN.shape, dtype=bool), "pooled")
-        without_R, _ = spread(own_SR, ~made.held, "pooled")
+        without_N = mean(out_SN, np.ones(out_SN.shape, dtype=bool))
+        without_R = mean(own_SR, ~made.held)
         ratio_TN = np.exp(-losses(target_TNC, asked.labels)) / self._alone(without_N)
         ratio_TR = np.exp(-losses(seen.logits(owned), owned.labels)) / self._alone(without_R)
         return np.stack(

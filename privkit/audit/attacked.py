@@ -55,7 +55,7 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
         except NotApplicableError as reason:
             work.found.append(_nothing(attack, str(reason)))
         except Exception as error:
-            failed.append(f"{attack.name} on {work.cell.name}: {type(error).__name__}: {error}")
+            failed.append(f"{attack.label} on {work.cell.name}: {type(error).__name__}: {error}")
             work.found.append(_nothing(attack, f"failed: {error}"))
     return failed
 
@@ -152,4 +152,4 @@ def _by_client(work: Work, attack: AbstractAttack, judged: taken.Judged) -> dict
 
 def _nothing(attack: AbstractAttack, reason: str) -> Taken:
     threat = attack.assumed
-    return Taken(attack=attack.name, tier=threat.tier, who=threat.who, knows=threat.knows, reason=reason)
+    return Taken(attack=attack.label, tier=threat.tier, who=threat.who, knows=threat.knows, reason=reason)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from accountant.contract import DependsOn, Relation
-from attacks._base import BEYOND
 from attacks.statistics.multiple import Holm, holm
 from attacks.statistics.residuals import scale_ratio
 from privkit import plug, store
@@ -127,10 +126,7 @@ def _finish(work: Work, family: Holm, local: dict[str, float]) -> CellFindings:
         seeds=len(work.cell.runs),
         model=of_model(work.cell.first.info.config),
         promised=claim,
-        taken=tuple(
-            replace(t, adjusted_p=None if t.tier in BEYOND else _smallest(family, name, t.attack))
-            for t in work.found
-        ),
+        taken=tuple(replace(t, adjusted_p=_smallest(family, name, t.attack)) for t in work.found),
         noise=_noise(work, family),
         cost=cost(work, local),
         verdict=verdict,

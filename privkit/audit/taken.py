@@ -162,7 +162,7 @@ def measure(
     # the threshold is one of N scores, so the rate that it has in truth is (k + 1) / (N + 1) on average
     rate = (found.allowed + 1) / (len(non_members) + 1)
     return Taken(
-        attack=attack.name,
+        attack=attack.label,
         tier=attack.assumed.tier,
         who=attack.assumed.who,
         knows=attack.assumed.knows,
