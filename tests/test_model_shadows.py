@@ -78,7 +78,7 @@ def test_fewer_records_than_features_are_no_trouble():
 # ---------------------------------------------------------------------- the stack
 
 
-SCHEDULE = _stacked.Schedule(epochs=5, batch_size=16, step=0.4, decay=1e-3)
+SCHEDULE = _stacked.Schedule(epochs=5, batch_size=16, step=0.4, decay=1e-3, together=4)
 
 
 def stack(held: np.ndarray, points: int = 1) -> np.ndarray:
@@ -87,13 +87,15 @@ def stack(held: np.ndarray, points: int = 1) -> np.ndarray:
     )
 
 
-def alone(held: np.ndarray) -> np.ndarray:
+def alone(held: np.ndarray, group: int) -> np.ndarray:
     """Train one head with torch's optimiser on the batches of the stack, of which it has some records."""
     curvature = 0.5 * np.linalg.eigvalsh(X.T @ X / R)[-1]
     w = torch.zeros(D, C, dtype=torch.float64, requires_grad=True)
     step, decay = SCHEDULE.step / curvature, SCHEDULE.decay * curvature
     optimizer = torch.optim.SGD([w], lr=step, momentum=0.9, weight_decay=decay)
-    rng = np.random.default_rng((7,))
+    steps = SCHEDULE.epochs * -(-R // SCHEDULE.batch_size)
+    falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: 1 - done / steps)
+    rng = np.random.default_rng((7, group))
     for _ in range(SCHEDULE.epochs):
         order = rng.permutation(R)
         for start in range(0, R, SCHEDULE.batch_size):
@@ -103,13 +105,14 @@ def alone(held: np.ndarray) -> np.ndarray:
             z = torch.from_numpy(X[mine]) @ w
             torch.nn.functional.cross_entropy(z, torch.from_numpy(Y[mine])).backward()
             optimizer.step()
+            falling.step()
     return w.detach().numpy()
 
 
 def test_each_head_of_a_stack_is_the_head_that_a_loop_trains():
     found = stack(HELD)[-1]
     for s, held in enumerate(HELD):
-        np.testing.assert_allclose(found[:, :, s], alone(held), atol=1e-4)
+        np.testing.assert_allclose(found[:, :, s], alone(held, s // 4), atol=1e-4)
 
 
 def test_the_last_point_of_training_is_its_end_and_earlier_ones_are_shorter_trainings():
