@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from attacks.model._ridge import Pairs
 from attacks.model._stacked import Schedule
 from privkit.transcript import Records
 
-_MOST_KEPT = 16
+_MOST_KEPT = 128
 Kept = TypeVar("Kept")
 _kept: OrderedDict[str, object] = OrderedDict()
 
@@ -85,7 +85,7 @@ def trained(
         )
         return Trained(weights, held, scaling)
 
-    return _once(compute, owned, [num_classes, shadows, schedule, seed, points])
+    return _once(compute, [owned.vectors, owned.labels], [num_classes, shadows, schedule, seed, points])
 
 
 def ridge_pairs(
@@ -96,8 +96,8 @@ def ridge_pairs(
     shadows: int,
     penalty: float,
     seed: tuple[int, ...],
-) -> tuple[Pairs, Bool[np.ndarray, "S R"]]:
-    """Return the paired outputs of ridge heads on halves of the attacker's records, and who has which of these.
+) -> Pairs:
+    """Return the paired outputs of ridge heads on halves of the attacker's records.
 
     Args:
         owned: the attacker's records.
@@ -108,16 +108,21 @@ def ridge_pairs(
         seed: of the halves.
     """
     refuse_unknown_classes(owned, num_classes)
-    held, scaling = halves(len(owned), shadows, seed=(*seed, 0)), Scaling.of(owned.vectors)
-    pairs = _ridge.paired(
-        scaling(owned.vectors),
-        owned.labels,
-        held,
-        num_classes=num_classes,
-        penalty=penalty * len(owned) / 2,
-        asked=None if asked is None else (scaling(asked[0]), asked[1]),
+
+    def compute() -> Pairs:
+        held, scaling = halves(len(owned), shadows, seed=(*seed, 0)), Scaling.of(owned.vectors)
+        return _ridge.paired(
+            scaling(owned.vectors),
+            owned.labels,
+            held,
+            num_classes=num_classes,
+            penalty=penalty * len(owned) / 2,
+            asked=None if asked is None else (scaling(asked[0]), asked[1]),
+        )
+
+    return _once(
+        compute, [owned.vectors, owned.labels, *(asked or ())], [num_classes, shadows, penalty, seed]
     )
-    return pairs, held
 
 
 def refuse_unknown_classes(owned: Records, num_classes: int) -> None:
@@ -128,10 +133,10 @@ def refuse_unknown_classes(owned: Records, num_classes: int) -> None:
         )
 
 
-def _once(compute: Callable[[], Kept], owned: Records, settings: list[object]) -> Kept:
-    """Return what was computed from the same records and settings before, else compute it."""
+def _once(compute: Callable[[], Kept], arrays: Sequence[np.ndarray], settings: list[object]) -> Kept:
+    """Return what was computed from the same arrays and settings before, else compute it."""
     state = hashlib.sha256(repr(settings).encode())
-    for array in (owned.vectors, owned.labels):
+    for array in arrays:
         state.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
     key = state.hexdigest()
     if key not in _kept:

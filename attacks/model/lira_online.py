@@ -61,7 +61,7 @@ class LiraOnline(ModelAttack):
         return np.stack([online(target_N, *parts) for target_N, parts in zip(target_TN, both, strict=True)])
 
     def _pairs(self, seen: Seen, asked: tuple[np.ndarray, np.ndarray] | None, *, num_classes: int) -> Pairs:
-        found, _ = ridge_pairs(
+        return ridge_pairs(
             seen.owned,
             asked,
             num_classes=num_classes,
@@ -69,4 +69,3 @@ class LiraOnline(ModelAttack):
             penalty=self.penalty,
             seed=(self.seed, seen.client),
         )
-        return found
