@@ -45,12 +45,6 @@ def torch_loop(given: Given) -> Work:
     return partial(shadow_loop.torch_logits, given)
 
 
-def sklearn_loop(given: Given) -> Work:
-    from benchmarks.attack_peers import shadow_loop
-
-    return partial(shadow_loop.sklearn_logits, given)
-
-
 def strength(given: Given, others_SN: np.ndarray, target_N: np.ndarray) -> float:
     """Return the AUC of LiRA against the last of the halves, by models on all others."""
     held = given.held[:-1]
@@ -161,17 +155,6 @@ _ROWS = [
         ours=lambda: stacked_shadows(many()),
         theirs=lambda: torch_loop(many()),
         check=lambda: same_strength(given := many(), torch_loop(given)),
-        must=7.0,
-        stretch=15.0,
-        turns=3,
-    ),
-    _row(
-        id="P9",
-        workload="the same against logistic regression",
-        peer="sklearn, one after the other",
-        ours=lambda: stacked_shadows(many()),
-        theirs=lambda: sklearn_loop(many()),
-        check=lambda: same_strength(given := many(), sklearn_loop(given)),
         must=7.0,
         stretch=15.0,
         turns=3,

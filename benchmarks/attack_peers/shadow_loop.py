@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from benchmarks.shadows import BATCH, DECAY, EPOCHS, MOMENTUM, Given
+from benchmarks.shadows import BATCH, EPOCHS, MOMENTUM, Given
 
 
 def torch_logits(given: Given) -> np.ndarray:
@@ -32,18 +32,4 @@ def torch_logits(given: Given) -> np.ndarray:
                 falling.step()
         with torch.no_grad():
             found.append(torch.cat([model(part) for part in x.split(1000)]).numpy())
-    return np.stack(found)
-
-
-def sklearn_logits(given: Given) -> np.ndarray:
-    """Return the same of sklearn's logistic regression, whose penalty is our weight decay."""
-    from sklearn.linear_model import LogisticRegression
-
-    found = []
-    for held in given.held:
-        model = LogisticRegression(
-            C=1 / (DECAY * given.curvature * held.sum()), fit_intercept=False, max_iter=100
-        )
-        model.fit(given.x[held], given.y[held])
-        found.append(given.x @ model.coef_.T)
     return np.stack(found)
