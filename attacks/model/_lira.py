@@ -4,7 +4,8 @@ Offline, only models without the candidate are known: the score is ``(\phi - \mu
 al. report the normal distribution function; it is left out, as it makes large scores equal. Online, it is
 ``\log N(\phi; \mu_{in}, \sigma_{in}^2) - \log N(\phi; \mu_{out}, \sigma_{out}^2)``.
 
-Source: Carlini et al. (2022), "Membership inference attacks from first principles", Algorithm 1 and section V.
+Source: Carlini et al. (2022), "Membership inference attacks from first principles", Algorithm 1 and its
+offline variant.
 """
 
 from dataclasses import dataclass

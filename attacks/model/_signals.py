@@ -37,7 +37,8 @@ def modified_entropies(
 ) -> np.ndarray:
     r"""Return ``-(1 - p_y) log p_y - \sum_{c \ne y} p_c log(1 - p_c)`` of each record, in nats, at least 0.
 
-    Source: Song and Mittal (2021), "Systematic evaluation of privacy risks of machine learning models", Eq. 8.
+    Source: Song and Mittal (2021), "Systematic evaluation of privacy risks of machine learning models"
+    ("Mentr").
     """
     log_p = log_probabilities(logits)
     # 1 - p_c is the sum of the others: subtracting from 1 would leave nothing of a confident prediction
@@ -52,7 +53,8 @@ def rescaled_logits(logits: Float64[np.ndarray, "... N C"], labels_N: Int64[np.n
 
     It is ``z_y - log \sum_{c \ne y} e^{z_c}``, which no confidence makes infinite.
 
-    Source: Carlini et al. (2022), "Membership inference attacks from first principles", section V.
+    Source: Carlini et al. (2022), "Membership inference attacks from first principles", the logit scaling of the
+    confidence.
     """
     return of_label(logits, labels_N) - of_label(_log_of_others(logits), labels_N)
 
@@ -60,7 +62,7 @@ def rescaled_logits(logits: Float64[np.ndarray, "... N C"], labels_N: Int64[np.n
 def hinges(logits: Float64[np.ndarray, "... N C"], labels_N: Int64[np.ndarray, " N"]) -> np.ndarray:
     r"""Return ``z_y - \max_{c \ne y} z_c`` of each record: what is left of the rescaled logit without a scale.
 
-    Source: Carlini et al. (2022), section VI: the hinge of unnormalised logits.
+    Source: Carlini et al. (2022), the hinge of unnormalised logits.
     """
     others = np.array(logits)
     np.put_along_axis(others, _index(others, labels_N), -np.inf, axis=-1)

@@ -5,7 +5,8 @@ r"""RMIA: how many records of the population does the candidate dominate?
 
 Each z is judged as the candidates are, by models that have not seen it.
 
-Source: Zarifzadeh, Liu and Shokri (2024), "Low-cost high-power membership inference attacks", Eqs. 3 and 10.
+Source: Zarifzadeh, Liu and Shokri (2024), "Low-cost high-power membership inference attacks": the pairwise ratio and
+its offline correction.
 """
 
 from typing import ClassVar
