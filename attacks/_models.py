@@ -10,7 +10,7 @@ from jaxtyping import Float, Float64
 from attacks._base import NotApplicableError
 from attacks._known_noise import words
 from privkit.release import ByClass, Head, Payload, Update
-from privkit.transcript import ServerView
+from privkit.transcript import InsiderView, ServerView
 
 _KNOWN = re.compile(r"head\.(\d+\.)?(weight|bias)|adapter\.(down|up)")
 
@@ -67,7 +67,7 @@ def models(view: ServerView, client: int) -> list[Model]:
     Raises:
         NotApplicableError: there is none, or it cannot be read.
     """
-    if view.personal is not None:
+    if isinstance(view, InsiderView):
         if client not in view.personal:
             raise NotApplicableError(f"the run keeps no trained parameters of client {client}")
         return [_read(view.personal[client])]

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -41,18 +41,16 @@ class Records:
 
 @dataclass(frozen=True, eq=False)
 class ServerView:
-    """All that an honest-but-curious server has, and what an insider has beside it.
+    """All that an honest-but-curious server has.
 
     Attributes:
         releases: every message, with the public parameters of its mechanism (its event).
         reference: records of the same populations that the attacker owns; members of no client.
             ``None`` when it owns none.
-        personal: trained weights of each client, which no server gets: only an insider has them.
     """
 
     releases: tuple[Release, ...]
     reference: Records | None = None
-    personal: Mapping[int, Update] | None = None
 
     @property
     def rounds(self) -> list[int]:
@@ -79,6 +77,17 @@ class ServerView:
                 for row, label in enumerate(release.payload.labels.tolist()):
                     found.setdefault((release.client, label), []).append((release, row))
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class InsiderView(ServerView):
+    """What a server has, and the clients' personalised models, which no server is sent.
+
+    Attributes:
+        personal: trained weights of each client, as training left them.
+    """
+
+    personal: Mapping[int, Update] = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

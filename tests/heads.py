@@ -9,24 +9,27 @@ import numpy as np
 from accountant.events import NonPrivate
 from privkit.release import Head, Payload, Release, Update
 from privkit.store import Run, RunInfo
-from privkit.transcript import Records, ServerView, Transcript
+from privkit.transcript import InsiderView, Records, ServerView, Transcript
 
 CLIENTS, CLASSES, DIM, MEMBERS, REFERENCE, ROUNDS = 2, 4, 24, 40, 120, 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scene:
-    """What the server saw, the questions, and the answers; ``models`` are the heads of the last round."""
+    """What the server saw, the questions, and the answers."""
 
     releases: tuple[Release, ...]
     reference: Records | None
     records: Records
     members: np.ndarray
-    personal: Mapping[int, Update] | None = None
 
     @property
     def view(self) -> ServerView:
-        return replace(Transcript(self.releases).seen_by_server(self.reference), personal=self.personal)
+        return Transcript(self.releases).seen_by_server(self.reference)
+
+    def held_by_insider(self, personal: Mapping[int, Update]) -> InsiderView:
+        """Return what an insider with some models sees."""
+        return InsiderView(self.releases, self.reference, personal=personal)
 
     def sending(self, payload: Payload) -> "Scene":
         """Return the same run, in which everybody always sent one payload."""

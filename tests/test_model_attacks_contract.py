@@ -148,21 +148,21 @@ def test_a_round_alone_is_scored_like_a_run_of_that_round(attack, leaking):
 
 @every_attack
 def test_an_insider_is_judged_by_the_model_it_has_and_not_by_what_was_sent(attack, leaking):
-    last = {r.client: r.payload for r in leaking.releases if r.round == heads.ROUNDS - 1}
-    assert all(isinstance(payload, Update) for payload in last.values())
-    inside = replace(leaking, personal=last)
+    sent = {r.client: r.payload for r in leaking.releases if r.round == heads.ROUNDS - 1}
+    view = leaking.held_by_insider({m: p for m, p in sent.items() if isinstance(p, Update)})
     if attack.name == "loss_trajectory":
         with pytest.raises(NotApplicableError, match="no trajectory"):
-            attack.score(inside.view, leaking.records)
+            attack.score(view, leaking.records)
         return
     only_last = attack.score(leaking.view.only(heads.ROUNDS - 1), leaking.records)
-    np.testing.assert_allclose(attack.score(inside.view, leaking.records), only_last, rtol=1e-12)
+    np.testing.assert_allclose(attack.score(view, leaking.records), only_last, rtol=1e-12)
 
 
 def test_a_client_whose_model_is_not_kept_is_named(leaking):
-    inside = replace(leaking, personal={0: leaking.releases[0].payload})
+    payload = leaking.releases[0].payload
+    assert isinstance(payload, Update)
     with pytest.raises(NotApplicableError, match="no trained parameters of client 1"):
-        build("loss").score(inside.view, leaking.records)
+        build("loss").score(leaking.held_by_insider({0: payload}), leaking.records)
 
 
 # ---------------------------------------------------------------------- what can be missing or wrong

@@ -21,6 +21,7 @@ from privkit.errors import InputError
 from privkit.release import Prototypes
 from privkit.store import Run
 from privkit.train.loop import train
+from privkit.transcript import InsiderView, ServerView
 from reports import audit_table
 from reports.findings import CellFindings
 
@@ -92,12 +93,14 @@ def test_an_insider_has_the_models_that_training_ended_with(run):
     assert asked is records
     assert seen.releases == view.transcript.releases
     state = Run(run).state(3)
-    assert seen.personal is not None
+    assert isinstance(seen, InsiderView)
     for client, held in seen.personal.items():
         assert set(held.named) == {"head.weight", "head.bias", "adapter.down", "adapter.up"}
         for name, array in held.named.items():
             assert np.array_equal(array, state[f"params.{name}"][client])
-    assert seen.only(1).personal is seen.personal
+    alone = seen.only(1)
+    assert isinstance(alone, InsiderView)
+    assert alone.personal is seen.personal
 
 
 def test_a_server_has_neither(run):
@@ -106,7 +109,7 @@ def test_a_server_has_neither(run):
     assert records is not None
     for tier in ("public", "shadow", "design"):
         seen, asked = seen_by(tier, view, records)
-        assert seen.personal is None
+        assert type(seen) is ServerView
         assert asked is records
 
 

@@ -13,7 +13,7 @@ from privkit.config import RunConfig
 from privkit.errors import InputError
 from privkit.release import Update
 from privkit.store import Run
-from privkit.transcript import Records, ServerView
+from privkit.transcript import InsiderView, Records, ServerView
 
 if TYPE_CHECKING:
     from privkit.audit.scored import RunView
@@ -31,7 +31,7 @@ def seen_by(tier: Tier, view: "RunView", candidates: Records) -> tuple[ServerVie
     server = view.transcript.seen_by_server(view.reference)
     match tier:
         case "insider":
-            return ServerView(server.releases, server.reference, _personal(view.run)), candidates
+            return InsiderView(server.releases, server.reference, personal=_personal(view.run)), candidates
         case "client":
             encoder = _Encoder.of(view.run)
             reference = None if view.reference is None else encoder.embedded(view.reference)

@@ -16,7 +16,7 @@ from privkit.audit._beyond import seen_by
 from privkit.errors import InputError
 from privkit.models._cache import sha256_of
 from privkit.store import Run
-from privkit.transcript import Records, ServerView, Transcript
+from privkit.transcript import InsiderView, Records, ServerView, Transcript
 
 _MOST_ROUNDS = 20
 _FEW_ROUNDS = 4  # between which a curve is drawn
@@ -85,8 +85,8 @@ class RunView:
 
     def _key(self, attack: AbstractAttack, view: ServerView, candidates: Records) -> str:
         arrays = [*vars(candidates).values(), *(vars(view.reference).values() if view.reference else ())]
-        for held in (view.personal or {}).values():
-            arrays += held.named.values()
+        if isinstance(view, InsiderView):
+            arrays += [array for held in view.personal.values() for array in held.named.values()]
         content = [attack.settings(), _code(), self.run.anchor.head, [sha256_of(array) for array in arrays]]
         return hashlib.sha256(atomic.canonical_json(content).encode()).hexdigest()
 
