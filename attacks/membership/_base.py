@@ -14,13 +14,13 @@ class PrototypeAttack(AbstractAttack):
     """Scores records by released prototypes, from their vectors under some encoder.
 
     With ``tier: client`` that is the encoder which made the last release, and only this release is looked at. It is
-    what the published VPDR code is asked with, and an upper bound: where a private encoder is trained, a server cannot
-    embed a record as its client does.
+    what the published VPDR code is asked with, and an upper bound of what one release tells a server: where a private
+    encoder is trained, it cannot embed a record as its client does.
     """
 
     tier: Literal["server", "client"] = Field(
         default="server",
-        description="whose encoder it has: the public one that a server has, or the client's own, an upper bound",
+        description="whose encoder it has: the public one that a server has, or the client's own, for the last release",
     )
 
     @property
