@@ -10,6 +10,11 @@ from jaxtyping import Float64
 from privkit.plug import Plugin
 from privkit.transcript import Records, ServerView
 
+Tier = Literal["public", "shadow", "design", "client", "insider"]
+"""What an attacker has, in one word; the last two have more than any server, so no claim is about them."""
+
+BEYOND: tuple[Tier, ...] = ("client", "insider")
+
 
 class NotApplicableError(ValueError):
     """This attack has nothing to work on in this run; the message says what is missing."""
@@ -22,13 +27,13 @@ class ThreatModel:
     Attributes:
         who: the attacker's role.
         knows: everything it has beside the transcript, in words.
-        tier: ``public`` (public encoder only), ``shadow`` (records of the same population too) or
-            ``design`` (chose the planted record).
+        tier: ``public`` (public encoder only), ``shadow`` (records of the same population too), ``design``
+            (chose the planted record), ``client`` (the client's own encoder) or ``insider`` (its personalised model).
     """
 
     who: str
     knows: tuple[str, ...]
-    tier: Literal["public", "shadow", "design"]
+    tier: Tier
 
 
 class AbstractAttack(Plugin):
@@ -37,6 +42,7 @@ class AbstractAttack(Plugin):
     threat: ClassVar[ThreatModel]
     asks_about: ClassVar[str] = "records"
     """What its candidates are: ``records``, ``canaries`` (as they stand or negated), or another kind of canaries."""
+    reads: ClassVar[Literal["prototypes", "weights"]] = "prototypes"
     reaches_claim: ClassVar[bool] = False
     """Whether it is as good as a claim allows: the mu it shows is then about that of a correct mechanism."""
 
@@ -44,6 +50,17 @@ class AbstractAttack(Plugin):
     def about_canaries(self) -> bool:
         """Return whether its candidates were planted, and so test the mechanism itself."""
         return self.asks_about != "records"
+
+    @property
+    def assumed(self) -> ThreatModel:
+        """Return who attacks with these settings; :attr:`threat`, unless it is given more than a server has."""
+        return self.threat
+
+    @property
+    def label(self) -> str:
+        """Return what rows of a table call it: its name, and the tier if that is above the server's."""
+        tier = self.assumed.tier
+        return f"{self.name} ({tier})" if tier in BEYOND else self.name
 
     @abstractmethod
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:

@@ -118,7 +118,7 @@ def _reach(contract: Contract) -> float:
 def prototypes(release: Release) -> Prototypes:
     """Return the prototypes that a release's payload holds, or that can be made of it."""
     if not isinstance(release.payload, ByClass):
-        raise NotApplicableError(f"client {release.client} sent {_words(release.payload)}, not prototypes")
+        raise NotApplicableError(f"client {release.client} sent {words(release.payload)}, not prototypes")
     return release.payload.prototypes()
 
 
@@ -126,7 +126,7 @@ def sent_instead(view: ServerView) -> str:
     """Return in a sentence what clients sent where they sent no prototypes at all; nothing where they did."""
     if not view.releases or any(isinstance(release.payload, ByClass) for release in view.releases):
         return ""
-    return f"clients sent {_words(view.releases[0].payload)}, not prototypes"
+    return f"clients sent {words(view.releases[0].payload)}, not prototypes"
 
 
 def refuse_other_payloads(view: ServerView) -> None:
@@ -138,7 +138,7 @@ def refuse_other_payloads(view: ServerView) -> None:
 _UPDATES = {"weights": "trained weights", "gradient": "gradients", "delta": "changes of their weights"}
 
 
-def _words(payload: Payload) -> str:
+def words(payload: Payload) -> str:
     """Return a kind of payload in words."""
     match payload:
         case Update(means=means):

@@ -1,8 +1,8 @@
 """Everything that left the clients of a run, in order. Attacks and accountants read this and nothing else."""
 
 import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 
 from accountant.events import Composed, Event
 from privkit.errors import InputError
-from privkit.release import ByClass, Release
+from privkit.release import ByClass, Release, Update
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,11 +59,11 @@ class ServerView:
 
     def only(self, round: int) -> "ServerView":
         """Return what one round alone shows."""
-        return ServerView(tuple(r for r in self.releases if r.round == round), self.reference)
+        return replace(self, releases=tuple(r for r in self.releases if r.round == round))
 
     def until(self, round: int) -> "ServerView":
         """Return what was seen up to a round, that one included."""
-        return ServerView(tuple(r for r in self.releases if r.round <= round), self.reference)
+        return replace(self, releases=tuple(r for r in self.releases if r.round <= round))
 
     def prototypes(self, *, client: int, label: int) -> list[tuple[Release, int]]:
         """Return, in round order, each release of a client that holds this label, and the row it is in."""
@@ -77,6 +77,17 @@ class ServerView:
                 for row, label in enumerate(release.payload.labels.tolist()):
                     found.setdefault((release.client, label), []).append((release, row))
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class InsiderView(ServerView):
+    """What a server has, and the clients' personalised models, which no server is sent.
+
+    Attributes:
+        personal: trained weights of each client, as training left them.
+    """
+
+    personal: Mapping[int, Update] = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,6 +92,7 @@ def _cell_row(cell: CellFindings) -> dict[str, Any]:
 ATTACKS = (
     Column(key="cell", title="cell"),
     Column(key="attack", title="attack"),
+    Column(key="tier", title="tier", rank=8),
     Column(key="auc_text", title="AUC [95 %]", right=True, sort="auc"),
     Column(key="auc_ceiling", title="AUC ceiling", show=numbers.rate_or_blank, right=True),
     Column(key="auc_one_round", title="AUC, one round", show=numbers.rate_or_blank, right=True, rank=6),

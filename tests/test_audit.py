@@ -207,6 +207,7 @@ def test_an_attack_that_breaks_is_listed_and_the_others_run(
         "distance",
         "inner_product",
         "likelihood_ratio",
+        "shadow",
         "tracing",
         "antipodal",
     }
@@ -281,7 +282,7 @@ def test_deleting_the_truth_changes_no_score(study: Path, tmp_path: Path, shell:
 
 SCORES = [
     f"{name}.parquet"
-    for name in ("antipodal", "cosine", "distance", "inner_product", "likelihood_ratio", "tracing")
+    for name in ("antipodal", "cosine", "distance", "inner_product", "likelihood_ratio", "shadow", "tracing")
 ]
 
 

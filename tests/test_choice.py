@@ -4,22 +4,24 @@ from pathlib import Path
 
 import pytest
 
+from attacks._base import AbstractAttack
 from attacks.hijack.inversion import FeatureInversion
 from privkit.audit.choice import configured, every_attack
 from privkit.errors import InputError
 
-NAMES = [
-    "antipodal",
-    "cosine",
-    "distance",
-    "inner_product",
-    "inversion",
-    "label_moving",
-    "likelihood_ratio",
-    "one_round",
-    "presence",
-    "tracing",
+ON_PROTOTYPES = ["cosine", "distance", "inner_product", "likelihood_ratio", "shadow", "tracing"]
+ON_WEIGHTS = [
+    "entropy",
+    "lira_offline",
+    "lira_online",
+    "loss",
+    "loss_trajectory",
+    "modified_entropy",
+    "rescaled_logit",
+    "rmia",
 ]
+ON_CANARIES = ["antipodal", "label_moving", "one_round", "presence"]
+NAMES = sorted(["inversion", *ON_CANARIES, *ON_PROTOTYPES, *ON_WEIGHTS])
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -56,3 +58,26 @@ def test_a_bad_file_is_refused_in_one_sentence(tmp_path, text, message):
     with pytest.raises(InputError, match=message) as error:
         configured(written(tmp_path, text))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ON_PROTOTYPES)
+def test_a_prototype_attack_can_be_asked_with_the_clients_own_encoder(tmp_path, name):
+    attacks = configured(written(tmp_path, f"attacks: [{name}, {{name: {name}, tier: client}}]"))
+    plain, own = [a for a in attacks if isinstance(a, AbstractAttack) and a.name == name]
+    assert (plain.assumed.tier, own.assumed.tier) == (plain.threat.tier, "client")
+    assert plain.assumed == plain.threat
+    assert "the public encoder" not in own.assumed.knows
+    assert any("outside the claimed guarantee" in known for known in own.assumed.knows)
+
+
+@pytest.mark.parametrize("name", ON_WEIGHTS)
+def test_a_model_attack_can_be_asked_of_the_personalised_model(tmp_path, name):
+    attacks = configured(written(tmp_path, f"attacks: [{name}, {{name: {name}, tier: insider}}]"))
+    plain, own = [a for a in attacks if isinstance(a, AbstractAttack) and a.name == name]
+    assert (plain.assumed.tier, own.assumed.tier) == (plain.threat.tier, "insider")
+    assert any("outside the claimed guarantee" in known for known in own.assumed.knows)
+
+
+def test_a_tier_that_an_attack_does_not_have_is_refused(tmp_path):
+    with pytest.raises(InputError, match="tier='insider'"):
+        configured(written(tmp_path, "attacks: [{name: cosine, tier: insider}]"))

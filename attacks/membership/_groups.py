@@ -12,6 +12,8 @@ from attacks._known_noise import prototypes, refuse_other_payloads
 from attacks.membership._population import Population, population
 from privkit.transcript import Records, ServerView
 
+Estimate = Callable[[np.ndarray, np.ndarray], Population]
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -114,14 +116,19 @@ def questions(view: ServerView, candidates: Records) -> Iterator[Question]:
         yield known.question(rows, label, candidates, release, of=(client,))
 
 
-def mixtures(view: ServerView, candidates: Records) -> Iterator[Mixture]:
+def mixtures(view: ServerView, candidates: Records, estimate: Estimate = population) -> Iterator[Mixture]:
     """Yield the candidates of each client and class with the clusters of the class and the population.
+
+    Args:
+        view: what was seen.
+        candidates: who is asked about.
+        estimate: what tells the population of a domain from labels and clipped vectors of the attacker's records.
 
     Raises:
         NotApplicableError: no prototypes were sent, or the attacker owns no records, or none of a candidate's class.
     """
     refuse_other_payloads(view)
-    known, channel = _Populations(view), Channel(view)
+    known, channel = _Populations(view, estimate), Channel(view)
     for client, label, rows in by_client_and_class(candidates):
         sets = channel.clusters(client=client, label=label)
         clips = [()] if [len(clusters) for clusters in sets] == [1] else [_under(c[0]) for c in sets]
@@ -147,13 +154,13 @@ def _under(release: Averaged) -> tuple[int, ...]:
 class _Populations:
     """What the attacker knows of each client's domain, under a clip of that client's."""
 
-    def __init__(self, view: ServerView) -> None:
+    def __init__(self, view: ServerView, estimate: Estimate = population) -> None:
         if view.reference is None:
             raise NotApplicableError(
                 "the attacker owns no reference records; set split.reference above 0, or give a recorded run some with "
                 "recorder.ask(..., reference=...)"
             )
-        self._reference = view.reference
+        self._reference, self._estimate = view.reference, estimate
         self._found: dict[tuple[int, ...], Population] = {}
 
     def question(
@@ -168,7 +175,7 @@ class _Populations:
         """Return what is asked of one release: ``of`` is the client, and what tells its clips apart."""
         if of not in self._found:
             own = self._reference.of(of[0])
-            self._found[of] = population(own.labels, release.clip(own.vectors))
+            self._found[of] = self._estimate(own.labels, release.clip(own.vectors))
         known = self._found[of]
         if label not in known.means:
             raise NotApplicableError(f"the attacker owns no reference record of class {label}")

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,9 +56,21 @@ _kept: OrderedDict[bytes, Population] = OrderedDict()
 
 def population(labels_N: np.ndarray, clipped_Nd: Float64[np.ndarray, "N d"]) -> Population:
     """Return :meth:`Population.of`; the last few hundred are kept, for attacks that ask the same again."""
-    key = hashlib.sha256(labels_N.tobytes() + np.ascontiguousarray(clipped_Nd).tobytes()).digest()
+    return kept(lambda: Population.of(labels_N, clipped_Nd), labels_N, clipped_Nd)
+
+
+def kept(
+    compute: Callable[[], Population],
+    labels_N: np.ndarray,
+    clipped_Nd: np.ndarray,
+    *,
+    settings: object = None,
+) -> Population:
+    """Return what was computed from the same records and settings before, else compute it."""
+    content = repr(settings).encode() + labels_N.tobytes() + np.ascontiguousarray(clipped_Nd).tobytes()
+    key = hashlib.sha256(content).digest()
     if key not in _kept:
-        _kept[key] = Population.of(labels_N, clipped_Nd)
+        _kept[key] = compute()
         while len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
     return _kept[key]

@@ -5,13 +5,14 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from attacks._base import AbstractAttack, ThreatModel
+from attacks._base import ThreatModel
+from attacks.membership._base import PrototypeAttack
 from attacks.membership._groups import best_of_rounds, released
 from privkit.clip import unit
 from privkit.transcript import Records, ServerView
 
 
-class Cosine(AbstractAttack):
+class Cosine(PrototypeAttack):
     """Mean over rounds of the cosine between a candidate's public embedding and its class's prototype.
 
     Of several prototypes of the class in a round, the most similar one counts.

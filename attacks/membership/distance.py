@@ -5,12 +5,13 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from attacks._base import AbstractAttack, ThreatModel
+from attacks._base import ThreatModel
+from attacks.membership._base import PrototypeAttack
 from attacks.membership._groups import best_of_rounds, released
 from privkit.transcript import Records, ServerView
 
 
-class Distance(AbstractAttack):
+class Distance(PrototypeAttack):
     """Minus the mean over rounds of the Euclidean distance of a candidate to its class's prototype.
 
     Of several prototypes of the class in a round, the nearest one counts.

@@ -5,12 +5,13 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from attacks._base import AbstractAttack, ThreatModel
+from attacks._base import ThreatModel
+from attacks.membership._base import PrototypeAttack
 from attacks.membership._groups import questions
 from privkit.transcript import Records, ServerView
 
 
-class InnerProduct(AbstractAttack):
+class InnerProduct(PrototypeAttack):
     """Inner product of candidate and release, each minus the class mean of records the attacker owns.
 
     What is left of tracing without whitening: it needs no covariance and no noise level. Several prototypes of a class

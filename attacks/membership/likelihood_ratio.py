@@ -24,14 +24,15 @@ from jaxtyping import Float64
 from scipy import linalg
 
 from attacks._averaged import Averaged
-from attacks._base import AbstractAttack, ThreatModel
+from attacks._base import ThreatModel
 from attacks.membership._axes import along
+from attacks.membership._base import PrototypeAttack
 from attacks.membership._groups import Question, mixtures
 from attacks.membership._population import Population
 from privkit.transcript import Records, ServerView
 
 
-class LikelihoodRatio(AbstractAttack):
+class LikelihoodRatio(PrototypeAttack):
     """Gaussian likelihood ratio with the known noise; population from held-out records, shrunk."""
 
     citation: ClassVar[str] = "dwork2015"

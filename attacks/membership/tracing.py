@@ -17,13 +17,14 @@ import numpy as np
 from jaxtyping import Float64
 from scipy import linalg
 
-from attacks._base import AbstractAttack, ThreatModel
+from attacks._base import ThreatModel
 from attacks.membership._axes import along
+from attacks.membership._base import PrototypeAttack
 from attacks.membership._groups import Question, mixtures
 from privkit.transcript import Records, ServerView
 
 
-class Tracing(AbstractAttack):
+class Tracing(PrototypeAttack):
     """Centred inner product with the average of all rounds, whitened by population and noise."""
 
     citation: ClassVar[str] = "dwork2015, homer2008"

@@ -5,8 +5,9 @@ from contextlib import suppress
 
 import numpy as np
 
-from attacks._base import AbstractAttack, NotApplicableError
+from attacks._base import BEYOND, AbstractAttack, NotApplicableError
 from attacks._known_noise import sent_instead
+from attacks._models import shows_models
 from attacks.hijack.inversion import FeatureInversion
 from privkit.audit import taken
 from privkit.audit.choice import Attack
@@ -41,6 +42,8 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
         if isinstance(attack, FeatureInversion):
             failed += _invert(work, attack, answers, progress)
             continue
+        if _about_nothing(work, attack):
+            continue
         if reason := _unasked(work, attack):
             # kinds of canaries are planted for what they test: one that was not is no gap in a table
             (work.found if attack.asks_about in _UNASKED else unplanted).append(_nothing(attack, reason))
@@ -50,7 +53,7 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
         except NotApplicableError as reason:
             work.found.append(_nothing(attack, str(reason)))
         except Exception as error:
-            failed.append(f"{attack.name} on {work.cell.name}: {type(error).__name__}: {error}")
+            failed.append(f"{attack.label} on {work.cell.name}: {type(error).__name__}: {error}")
             work.found.append(_nothing(attack, f"failed: {error}"))
     if not work.found and not work.inversions:
         work.found += unplanted
@@ -68,12 +71,21 @@ def keep_scores(work: Work, attacks: Sequence[Attack]) -> None:
                 view.score(attack)
 
 
+def _about_nothing(work: Work, attack: AbstractAttack) -> bool:
+    """Return whether an attack reads weights that a server is sent, and none were: there is nothing to say of it."""
+    return (
+        attack.reads == "weights"
+        and attack.assumed.tier not in BEYOND
+        and not any(shows_models(view.transcript.seen_by_server()) for view in work.views)
+    )
+
+
 def _unasked(work: Work, attack: AbstractAttack) -> str:
     """Return why there is nothing to ask an attack about, or nothing."""
     if all(view.questions.get(attack.asks_about) is not None for view in work.views):
         return ""
     sent = sent_instead(work.views[0].transcript.seen_by_server())
-    if sent:
+    if sent and attack.reads == "prototypes":
         return f"canaries do not apply: {sent}" if attack.about_canaries else sent
     return _UNASKED.get(attack.asks_about) or _UNPLANTED.format(attack.asks_about)
 
@@ -95,7 +107,7 @@ def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) 
     limit = work.limit
     covered = work.promised is not None and work.promised.claim.covered
     is_canary = attack.about_canaries
-    if limit is not None and (covered or is_canary):
+    if limit is not None and (covered or is_canary) and attack.assumed.tier not in BEYOND:
         for test in taken.against_ceiling(attack, judged, limit):
             work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
     if attack.reaches_claim and work.canaries is None:
@@ -109,7 +121,7 @@ def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) 
     return taken.measure(
         attack,
         judged,
-        limit=limit if covered else None,
+        limit=limit if covered and attack.assumed.tier not in BEYOND else None,
         mu=work.mu,
         delta=work.cell.delta,
         rounds=work.cell.rounds,
@@ -129,5 +141,5 @@ def _by_client(work: Work, attack: AbstractAttack, judged: taken.Judged) -> dict
 
 
 def _nothing(attack: AbstractAttack, reason: str) -> Taken:
-    threat = attack.threat
-    return Taken(attack=attack.name, tier=threat.tier, who=threat.who, knows=threat.knows, reason=reason)
+    threat = attack.assumed
+    return Taken(attack=attack.label, tier=threat.tier, who=threat.who, knows=threat.knows, reason=reason)

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 import attacks
-from attacks._base import AbstractAttack, NotApplicableError
+from attacks._base import BEYOND, AbstractAttack, NotApplicableError
 from attacks.statistics.scores import as_scores
 from privkit import atomic, plug
+from privkit.audit._beyond import seen_by
 from privkit.errors import InputError
 from privkit.models._cache import sha256_of
 from privkit.store import Run
-from privkit.transcript import Records, ServerView, Transcript
+from privkit.transcript import InsiderView, Records, ServerView, Transcript
 
 _MOST_ROUNDS = 20
 _FEW_ROUNDS = 4  # between which a curve is drawn
@@ -64,27 +65,29 @@ class RunView:
         candidates = self.questions.get(attack.asks_about)
         if candidates is None:
             raise KeyError(attack.asks_about)
-        path = self.run.path / "audit" / f"{attack.name}.parquet"
-        key = self._key(attack, candidates)
+        tier = attack.assumed.tier
+        view, candidates = seen_by(tier, self, candidates)
+        file = f"{attack.name}-{tier}" if tier in BEYOND else attack.name
+        path = self.run.path / "audit" / f"{file}.parquet"
+        key = self._key(attack, view, candidates)
         cached = _read(path, key)
         if cached is not None:
             return cached
-        view, asks_canaries = self.transcript.seen_by_server(self.reference), attack.about_canaries
+        asks_canaries = attack.about_canaries
+        rounds = [] if tier in BEYOND else shown_rounds(view)
+        grown = rounds if asks_canaries or not rounds else shown_rounds(view, _FEW_ROUNDS)
         scores = Scores(
             _scored(attack, view, candidates),
-            _by_round(attack, view.only, candidates, shown_rounds(view)),
-            _by_round(
-                attack,
-                view.until,
-                candidates,
-                shown_rounds(view, _MOST_ROUNDS if asks_canaries else _FEW_ROUNDS),
-            ),
+            _by_round(attack, view.only, candidates, rounds),
+            _by_round(attack, view.until, candidates, grown),
         )
         _write(path, key, candidates, scores)
         return scores
 
-    def _key(self, attack: AbstractAttack, candidates: Records) -> str:
-        arrays = [*vars(candidates).values(), *(vars(self.reference).values() if self.reference else ())]
+    def _key(self, attack: AbstractAttack, view: ServerView, candidates: Records) -> str:
+        arrays = [*vars(candidates).values(), *(vars(view.reference).values() if view.reference else ())]
+        if isinstance(view, InsiderView):
+            arrays += [array for held in view.personal.values() for array in held.named.values()]
         content = [attack.settings(), _code(), self.run.anchor.head, [sha256_of(array) for array in arrays]]
         return hashlib.sha256(atomic.canonical_json(content).encode()).hexdigest()
 
@@ -115,6 +118,8 @@ def _scored(attack: AbstractAttack, view: ServerView, candidates: Records) -> np
     scores = as_scores(attack.score(view, candidates), name=attack.name)
     if len(scores) != len(candidates):
         raise ValueError(f"{attack.name} returned {len(scores)} scores for {len(candidates)} candidates")
+    if len(scores) > 1 and (scores == scores[0]).all():
+        raise NotApplicableError(f"every candidate has the score {scores[0]:g}: it tells none from another")
     return scores
 
 

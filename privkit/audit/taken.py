@@ -160,10 +160,10 @@ def measure(
     # the threshold is one of N scores, so the rate that it has in truth is (k + 1) / (N + 1) on average
     rate = (found.allowed + 1) / (len(non_members) + 1)
     return Taken(
-        attack=attack.name,
-        tier=attack.threat.tier,
-        who=attack.threat.who,
-        knows=attack.threat.knows,
+        attack=attack.label,
+        tier=attack.assumed.tier,
+        who=attack.assumed.who,
+        knows=attack.assumed.knows,
         auc=area,
         macro_auc=float(np.mean(known)) if known else None,
         tpr=found,

@@ -1,0 +1,31 @@
+"""What attacks on prototypes share: they are asked with the public encoder, or with the client's own."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from attacks._base import AbstractAttack, ThreatModel
+
+_PUBLIC = "the public encoder"
+_OWN = "the client's own encoder of the last release, which no server has: outside the claimed guarantee"
+
+
+class PrototypeAttack(AbstractAttack):
+    """Scores records by released prototypes, from their vectors under some encoder.
+
+    With ``tier: client`` that is the encoder which made the last release, and only this release is looked at. It is
+    what the published VPDR code is asked with, and an upper bound of what one release tells a server: where a private
+    encoder is trained, it cannot embed a record as its client does.
+    """
+
+    tier: Literal["server", "client"] = Field(
+        default="server",
+        description="whose encoder it has: the public one that a server has, or the client's own, for the last release",
+    )
+
+    @property
+    def assumed(self) -> ThreatModel:
+        if self.tier == "server":
+            return self.threat
+        rest = [known for known in self.threat.knows if known != _PUBLIC]
+        return ThreatModel(who="insider with the client's own encoder", knows=(_OWN, *rest), tier="client")

@@ -1,0 +1,1 @@
+"""Membership attacks on trained weights: one file each, found by its name."""

@@ -1,0 +1,146 @@
+"""Shadow models of one client, trained on records that the attacker owns; the last few are kept, by content."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from attacks._base import NotApplicableError
+from attacks.model import _ridge, _stacked
+from attacks.model._halves import halves
+from attacks.model._ridge import Pairs
+from attacks.model._stacked import Schedule
+from privkit.transcript import Records
+
+_MOST_KEPT = 128
+Kept = TypeVar("Kept")
+_kept: OrderedDict[str, object] = OrderedDict()
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Shadow heads at some points of their training.
+
+    Attributes:
+        weights: shape [P, d + 1, C, S], the constant last.
+        held: which shadow has which of the attacker's records, shape [S, R].
+        scaling: of features.
+    """
+
+    weights: np.ndarray
+    held: Bool[np.ndarray, "S R"]
+    scaling: "Scaling"
+
+    def logits(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "P S N C"]:
+        """Return the logits of some records under every shadow."""
+        x_Nd = self.scaling(vectors_Nd)
+        return np.einsum("nd,pdcs->psnc", x_Nd, self.weights.astype(np.float64), optimize=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Features minus their mean, brought to a variance of 1 on average, and a constant beside them."""
+
+    mean: Float64[np.ndarray, " d"]
+    std: float
+
+    @classmethod
+    def of(cls, vectors_Rd: np.ndarray) -> "Scaling":
+        """Return the scaling that some records suggest."""
+        vectors = vectors_Rd.astype(np.float64)
+        return cls(vectors.mean(0), max(float(np.sqrt(vectors.var(0).mean())), 1e-12))
+
+    def __call__(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "N k"]:
+        """Return scaled features, shape [N, d + 1]."""
+        scaled = (vectors_Nd.astype(np.float64) - self.mean) / self.std
+        return np.column_stack([scaled, np.ones(len(scaled))])
+
+
+def trained(
+    owned: Records,
+    *,
+    num_classes: int,
+    shadows: int,
+    schedule: Schedule,
+    seed: tuple[int, ...],
+    points: int = 1,
+) -> Trained:
+    """Return heads trained by gradient descent on halves of the attacker's records."""
+    refuse_unknown_classes(owned, num_classes)
+
+    def compute() -> Trained:
+        held, scaling = halves(len(owned), shadows, seed=(*seed, 0)), Scaling.of(owned.vectors)
+        weights = _stacked.train(
+            scaling(owned.vectors).astype(np.float32),
+            owned.labels,
+            held,
+            num_classes=num_classes,
+            schedule=schedule,
+            seed=(*seed, 1),
+            points=points,
+        )
+        return Trained(weights, held, scaling)
+
+    return _once(compute, [owned.vectors, owned.labels], [num_classes, shadows, schedule, seed, points])
+
+
+def ridge_pairs(
+    owned: Records,
+    asked: tuple[np.ndarray, Int64[np.ndarray, " N"]] | None,
+    *,
+    num_classes: int,
+    shadows: int,
+    penalty: float,
+    seed: tuple[int, ...],
+) -> Pairs:
+    """Return the paired outputs of ridge heads on halves of the attacker's records.
+
+    Args:
+        owned: the attacker's records.
+        asked: vectors and classes that are asked about; by default the attacker's own.
+        num_classes: of the heads.
+        shadows: how many heads.
+        penalty: lambda, per record of a half, of features whose variance is 1 on average.
+        seed: of the halves.
+    """
+    refuse_unknown_classes(owned, num_classes)
+
+    def compute() -> Pairs:
+        held, scaling = halves(len(owned), shadows, seed=(*seed, 0)), Scaling.of(owned.vectors)
+        return _ridge.paired(
+            scaling(owned.vectors),
+            owned.labels,
+            held,
+            num_classes=num_classes,
+            penalty=penalty * len(owned) / 2,
+            asked=None if asked is None else (scaling(asked[0]), asked[1]),
+        )
+
+    return _once(
+        compute, [owned.vectors, owned.labels, *(asked or ())], [num_classes, shadows, penalty, seed]
+    )
+
+
+def refuse_unknown_classes(owned: Records, num_classes: int) -> None:
+    """Raise if the attacker's records have a class that the model has not."""
+    if len(owned) and int(owned.labels.max()) >= num_classes:
+        raise NotApplicableError(
+            f"the attacker owns records of class {int(owned.labels.max())}, and the model has {num_classes} classes"
+        )
+
+
+def _once(compute: Callable[[], Kept], arrays: Sequence[np.ndarray], settings: list[object]) -> Kept:
+    """Return what was computed from the same arrays and settings before, else compute it."""
+    state = hashlib.sha256(repr(settings).encode())
+    for array in arrays:
+        state.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    key = state.hexdigest()
+    if key not in _kept:
+        _kept[key] = compute()
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+    return _kept[key]  # pyright: ignore[reportReturnType]

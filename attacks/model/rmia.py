@@ -1,0 +1,79 @@
+r"""RMIA: how many records of the population does the candidate dominate?
+
+.. math:: \text{score}(x) = \Pr_z\left[\frac{p(x \mid \theta) / p(x)}{p(z \mid \theta) / p(z)} \ge \gamma\right],
+    \qquad p(x) = \frac{(1 + a)\, p_{out}(x) + (1 - a)}{2}
+
+Each z is judged as the candidates are, by models that have not seen it.
+
+Source: Zarifzadeh, Liu and Shokri (2024), "Low-cost high-power membership inference attacks": the pairwise ratio and
+its offline correction.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float64
+from pydantic import Field
+
+from attacks._base import ThreatModel
+from attacks.model._base import ModelAttack, Seen
+from attacks.model._lira import mean
+from attacks.model._shadows import trained
+from attacks.model._signals import losses
+from attacks.model._stacked import Schedule
+
+
+class Rmia(ModelAttack):
+    """Share of the attacker's own records that the candidate's likelihood ratio dominates, averaged over rounds."""
+
+    citation: ClassVar[str] = "zarifzadeh2024"
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        who="honest-but-curious server",
+        knows=("the public encoder", "records of the same domain that no client holds"),
+        tier="shadow",
+    )
+
+    gamma: float = Field(default=2.0, ge=1, description="factor by which a record must dominate another")
+    offline_a: float = Field(
+        default=0.3,
+        ge=0,
+        le=1,
+        description="how a record's probability with it is guessed from that without it",
+    )
+    shadows: int = Field(default=32, ge=1, description="heads that are trained; at least 2")
+    epochs: int = Field(default=40, ge=1, description="passes of each over its records")
+    seed: int = Field(default=0, ge=0, description="of the halves and of the order of records")
+
+    def by_round(self, seen: Seen) -> Float64[np.ndarray, "T N"]:
+        asked, owned = seen.candidates, seen.owned
+        target_TNC = seen.logits(asked)
+        made = trained(
+            owned,
+            num_classes=target_TNC.shape[-1],
+            shadows=self.shadows,
+            schedule=Schedule(epochs=self.epochs),
+            seed=(self.seed, seen.client),
+        )
+        out_SN = np.exp(-losses(made.logits(asked.vectors)[-1], asked.labels))
+        own_SR = np.exp(-losses(made.logits(owned.vectors)[-1], owned.labels))
+        without_N = mean(out_SN, np.ones(out_SN.shape, dtype=bool))
+        without_R = mean(own_SR, ~made.held)
+        ratio_TN = np.exp(-losses(target_TNC, asked.labels)) / self._alone(without_N)
+        ratio_TR = np.exp(-losses(seen.logits(owned), owned.labels)) / self._alone(without_R)
+        return np.stack(
+            [dominated(x_N, z_R, gamma=self.gamma) for x_N, z_R in zip(ratio_TN, ratio_TR, strict=True)]
+        )
+
+    def _alone(self, without_N: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
+        return 0.5 * ((1 + self.offline_a) * without_N + (1 - self.offline_a))
+
+
+def dominated(
+    ratio_N: Float64[np.ndarray, " N"], population_M: Float64[np.ndarray, " M"], *, gamma: float
+) -> Float64[np.ndarray, " N"]:
+    """Return the share of a population that each ratio is at least ``gamma`` times of, in [0, 1].
+
+    One sort and one search each: no matrix of all pairs.
+    """
+    below_N = np.searchsorted(np.sort(population_M), ratio_N / gamma, side="right")
+    return below_N / len(population_M)
