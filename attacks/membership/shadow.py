@@ -95,12 +95,11 @@ def _simulated(
         raise NotApplicableError("there are too few reference records to estimate a covariance")
     spread_Kd = np.concatenate(spreads)
     freedom = len(spread_Kd) - len(spreads)
-    variances, basis = np.linalg.eigh(spread_Kd.T @ spread_Kd / freedom)
     amount = best_shrinkage(np.concatenate(centred))
     return Population(
         means=means,
         sizes=dict(zip(labels.tolist(), counts.tolist(), strict=True)),
-        covariance=(basis * shrunk(variances, amount)) @ basis.T,
+        covariance=shrunk(spread_Kd.T @ spread_Kd / freedom, amount),
     )
 
 

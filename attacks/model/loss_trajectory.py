@@ -74,9 +74,8 @@ def _direction(
     without_TK = (outside_TK - mean_T1) / std_T1
     both = [part - part.mean(1, keepdims=True) for part in (with_TK, without_TK)]
     centred_KT = np.concatenate(both, axis=1).T
-    variances_T, basis_TT = np.linalg.eigh(centred_KT.T @ centred_KT / len(centred_KT))
-    apart_T = basis_TT.T @ (with_TK.mean(1) - without_TK.mean(1))
-    return basis_TT @ (apart_T / shrunk(variances_T, best_shrinkage(centred_KT)))
+    covariance_TT = shrunk(centred_KT.T @ centred_KT / len(centred_KT), best_shrinkage(centred_KT))
+    return np.linalg.solve(covariance_TT, with_TK.mean(1) - without_TK.mean(1))
 
 
 def _std(values_TK: Float64[np.ndarray, "T K"]) -> Float64[np.ndarray, " T"]:
