@@ -21,7 +21,7 @@ audit: setup
 	$(RUN) audit --run runs/demo
 
 test: setup
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2 --dist loadfile
 
 lint: setup
 	.venv/bin/ruff check .
