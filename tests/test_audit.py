@@ -455,7 +455,7 @@ def test_a_ledger_that_costs_more_than_its_budget_is_a_violation(
     reason = json.loads(out)["cells"][0]["reasons"]
     spent = smallest(Repeated(event=Gaussian(noise_multiplier=4.0), count=3), delta=1e-5).epsilon
     sentence = f"client 0 has spent epsilon {spent:.6g}, more than the budget of epsilon 1 at delta 1e-05"
-    assert (reason == sentence) == over
+    assert reason.startswith(sentence) == over
 
 
 def test_a_recorder_that_was_not_finished_is_not_told_to_train_again(tmp_path: Path, shell: Shell) -> None:
