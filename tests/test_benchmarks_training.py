@@ -211,7 +211,6 @@ def test_every_row_can_be_found_again_by_its_child():
     assert {"training", "overhead"} <= set(SECTIONS)
 
 
-@pytest.mark.skipif(not pairs._STATUS.exists(), reason="no mark of peak memory here")
 PEAK = """
 import numpy as np
 from benchmarks import pairs
@@ -224,11 +223,10 @@ print(pairs.peak_of(build))
 """
 
 
+@pytest.mark.skipif(not pairs._STATUS.exists(), reason="no mark of peak memory here")
 def test_peak_memory_is_what_the_work_adds():
     # in a process of its own, as rows are: what this one freed, it may have kept
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", PEAK], cwd=ROOT, capture_output=True, text=True, check=True)
     assert 140 <= int(done.stdout) <= 200
 
 
