@@ -5,14 +5,13 @@ rows of ``U^T L^{-1}``, where ``L^{-1} D L^{-T} = U diag(noise) U^T``: on them t
 ``1/n + noise/n^2``.
 """
 
-import hashlib
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
 from scipy import linalg
 
+from attacks._kept import Kept
 from attacks.membership._groups import Question
 from attacks.membership._population import Population
 
@@ -65,20 +64,19 @@ def along(questions: tuple[Question, ...]) -> Along:
     )
 
 
-_kept: OrderedDict[bytes, tuple[np.ndarray, np.ndarray]] = OrderedDict()
+_kept = Kept[tuple[np.ndarray, np.ndarray]](_MOST_KEPT)
 
 
 def _axes(
     population: Population, noise_d: Float64[np.ndarray, " d"]
 ) -> tuple[Float64[np.ndarray, "d d"], Float64[np.ndarray, " d"]]:
     """Return the axes, one a row, and the noise along each; the last few are kept, for the other classes."""
-    key = hashlib.sha256(population.covariance.tobytes() + noise_d.tobytes()).digest()
-    if key not in _kept:
+
+    def compute() -> tuple[np.ndarray, np.ndarray]:
         factor = linalg.cholesky(population.covariance, lower=True)
         half_dd = linalg.solve_triangular(factor, np.diag(np.sqrt(noise_d)), lower=True)
         noise_of_axis_d, turn_dd = linalg.eigh(half_dd @ half_dd.T)
         onto_dd = linalg.solve_triangular(factor.T, turn_dd, lower=False).T
-        _kept[key] = onto_dd, np.maximum(noise_of_axis_d, 0.0)
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
-    return _kept[key]
+        return onto_dd, np.maximum(noise_of_axis_d, 0.0)
+
+    return _kept.of(compute, population.covariance, noise_d)

@@ -1,7 +1,5 @@
 """What an attacker knows of a client's domain from records of its own: class means, and a covariance."""
 
-import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attacks._base import NotApplicableError
+from attacks._kept import Kept
 
 _FOLDS = 5
 _SHRINKAGES = np.geomspace(1e-4, 1.0, 9)
@@ -51,7 +50,7 @@ class Population:
         )
 
 
-_kept: OrderedDict[bytes, Population] = OrderedDict()
+_kept = Kept[Population](_MOST_KEPT)
 
 
 def population(labels_N: np.ndarray, clipped_Nd: Float64[np.ndarray, "N d"]) -> Population:
@@ -67,13 +66,7 @@ def kept(
     settings: object = None,
 ) -> Population:
     """Return what was computed from the same records and settings before, else compute it."""
-    content = repr(settings).encode() + labels_N.tobytes() + np.ascontiguousarray(clipped_Nd).tobytes()
-    key = hashlib.sha256(content).digest()
-    if key not in _kept:
-        _kept[key] = compute()
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
-    return _kept[key]
+    return _kept.of(compute, labels_N, clipped_Nd, settings=settings)
 
 
 def shrunk(covariance_dd: Float64[np.ndarray, "d d"], amount: float) -> Float64[np.ndarray, "d d"]:

@@ -1,15 +1,12 @@
 """Shadow models of one client, trained on records that the attacker owns; the last few are kept, by content."""
 
-import hashlib
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from attacks._base import NotApplicableError
+from attacks._kept import Kept
 from attacks.model import _ridge, _stacked
 from attacks.model._halves import halves
 from attacks.model._ridge import Pairs
@@ -17,8 +14,8 @@ from attacks.model._stacked import Schedule
 from privkit.transcript import Records
 
 _MOST_KEPT = 128
-Kept = TypeVar("Kept")
-_kept: OrderedDict[str, object] = OrderedDict()
+_kept_heads = Kept["Trained"](_MOST_KEPT)
+_kept_pairs = Kept[Pairs](_MOST_KEPT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +82,8 @@ def trained(
         )
         return Trained(weights, held, scaling)
 
-    return _once(compute, [owned.vectors, owned.labels], [num_classes, shadows, schedule, seed, points])
+    settings = (num_classes, shadows, schedule, seed, points)
+    return _kept_heads.of(compute, owned.vectors, owned.labels, settings=settings)
 
 
 def ridge_pairs(
@@ -120,9 +118,8 @@ def ridge_pairs(
             asked=None if asked is None else (scaling(asked[0]), asked[1]),
         )
 
-    return _once(
-        compute, [owned.vectors, owned.labels, *(asked or ())], [num_classes, shadows, penalty, seed]
-    )
+    settings = (num_classes, shadows, penalty, seed)
+    return _kept_pairs.of(compute, owned.vectors, owned.labels, *(asked or ()), settings=settings)
 
 
 def refuse_unknown_classes(owned: Records, num_classes: int) -> None:
@@ -131,16 +128,3 @@ def refuse_unknown_classes(owned: Records, num_classes: int) -> None:
         raise NotApplicableError(
             f"the attacker owns records of class {int(owned.labels.max())}, and the model has {num_classes} classes"
         )
-
-
-def _once(compute: Callable[[], Kept], arrays: Sequence[np.ndarray], settings: list[object]) -> Kept:
-    """Return what was computed from the same arrays and settings before, else compute it."""
-    state = hashlib.sha256(repr(settings).encode())
-    for array in arrays:
-        state.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
-    key = state.hexdigest()
-    if key not in _kept:
-        _kept[key] = compute()
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
-    return _kept[key]  # pyright: ignore[reportReturnType]
