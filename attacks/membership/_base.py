@@ -10,6 +10,18 @@ _PUBLIC = "the public encoder"
 _OWN = "the client's own encoder of the last release, which no server has: outside the claimed guarantee"
 
 
+WITH_RECORDS = ThreatModel(
+    who="honest-but-curious server",
+    knows=(
+        _PUBLIC,
+        "clip norm, noise multiplier and record counts",
+        "records of the same domain that no client holds",
+    ),
+    tier="shadow",
+)
+"""A server that knows the noise, and owns records of its own to estimate the population from."""
+
+
 class PrototypeAttack(AbstractAttack):
     """Scores records by released prototypes, from their vectors under some encoder.
 

@@ -26,7 +26,7 @@ from scipy import linalg
 from attacks._averaged import Averaged
 from attacks._base import ThreatModel
 from attacks.membership._axes import along
-from attacks.membership._base import PrototypeAttack
+from attacks.membership._base import WITH_RECORDS, PrototypeAttack
 from attacks.membership._groups import Question, mixtures
 from attacks.membership._population import Population
 from privkit.transcript import Records, ServerView
@@ -36,15 +36,7 @@ class LikelihoodRatio(PrototypeAttack):
     """Gaussian likelihood ratio with the known noise; population from held-out records, shrunk."""
 
     citation: ClassVar[str] = "dwork2015"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server",
-        knows=(
-            "the public encoder",
-            "clip norm, noise multiplier and record counts",
-            "records of the same domain that no client holds",
-        ),
-        tier="shadow",
-    )
+    threat: ClassVar[ThreatModel] = WITH_RECORDS
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         scores = np.zeros(len(candidates))

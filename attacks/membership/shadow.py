@@ -27,7 +27,7 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from attacks._base import NotApplicableError, ThreatModel
-from attacks.membership._base import PrototypeAttack
+from attacks.membership._base import WITH_RECORDS, PrototypeAttack
 from attacks.membership._groups import mixtures
 from attacks.membership._population import Population, best_shrinkage, kept, shrunk
 from attacks.membership.likelihood_ratio import log_likelihood_ratio, log_likelihood_ratios
@@ -40,15 +40,7 @@ class Shadow(PrototypeAttack):
     """LiRA of a prototype: in and out Gaussians from simulated prototypes of the attacker's records, known noise."""
 
     citation: ClassVar[str] = "carlini2022, dwork2015"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server",
-        knows=(
-            "the public encoder",
-            "clip norm, noise multiplier and record counts",
-            "records of the same domain that no client holds",
-        ),
-        tier="shadow",
-    )
+    threat: ClassVar[ThreatModel] = WITH_RECORDS
 
     shadows: int = Field(default=256, ge=1, description="simulated prototypes per class; at least 2")
     seed: int = Field(default=0, ge=0, description="of which records each is made of")

@@ -19,7 +19,7 @@ from scipy import linalg
 
 from attacks._base import ThreatModel
 from attacks.membership._axes import along
-from attacks.membership._base import PrototypeAttack
+from attacks.membership._base import WITH_RECORDS, PrototypeAttack
 from attacks.membership._groups import Question, mixtures
 from privkit.transcript import Records, ServerView
 
@@ -28,15 +28,7 @@ class Tracing(PrototypeAttack):
     """Centred inner product with the average of all rounds, whitened by population and noise."""
 
     citation: ClassVar[str] = "dwork2015, homer2008"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server",
-        knows=(
-            "the public encoder",
-            "clip norm, noise multiplier and record counts",
-            "records of the same domain that no client holds",
-        ),
-        tier="shadow",
-    )
+    threat: ClassVar[ThreatModel] = WITH_RECORDS
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         scores = np.zeros(len(candidates))

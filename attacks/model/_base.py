@@ -13,6 +13,14 @@ from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
 from attacks._models import Model, models
 from privkit.transcript import Records, ServerView
 
+SERVER = ThreatModel(who="honest-but-curious server", knows=("the public encoder",), tier="public")
+WITH_RECORDS = ThreatModel(
+    who="honest-but-curious server",
+    knows=("the public encoder", "records of the same domain that no client holds"),
+    tier="shadow",
+)
+"""A server that owns records of its own to train shadows on."""
+
 _INSIDER = "insider with the client's personalised model"
 _MODEL = "the client's own trained model, which no server has: outside the claimed guarantee"
 

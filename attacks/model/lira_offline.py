@@ -7,7 +7,7 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from attacks._base import ThreatModel
-from attacks.model._base import ModelAttack, Seen
+from attacks.model._base import WITH_RECORDS, ModelAttack, Seen
 from attacks.model._lira import Scale, Variance, gaussians, mean, offline, std
 from attacks.model._shadows import trained
 from attacks.model._signals import rescaled_logits
@@ -23,11 +23,7 @@ class LiraOffline(ModelAttack):
     """
 
     citation: ClassVar[str] = "carlini2022"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server",
-        knows=("the public encoder", "records of the same domain that no client holds"),
-        tier="shadow",
-    )
+    threat: ClassVar[ThreatModel] = WITH_RECORDS
 
     shadows: int = Field(default=32, ge=1, description="heads that are trained; at least 2")
     epochs: int = Field(default=40, ge=1, description="passes of each over its records")

@@ -7,7 +7,7 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from attacks._base import ThreatModel
-from attacks.model._base import ModelAttack, Seen
+from attacks.model._base import WITH_RECORDS, ModelAttack, Seen
 from attacks.model._lira import Gaussians, Scale, Variance, gaussians, mean, online, std
 from attacks.model._ridge import Pairs
 from attacks.model._shadows import ridge_pairs
@@ -23,11 +23,7 @@ class LiraOnline(ModelAttack):
     """
 
     citation: ClassVar[str] = "carlini2022"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server",
-        knows=("the public encoder", "records of the same domain that no client holds"),
-        tier="shadow",
-    )
+    threat: ClassVar[ThreatModel] = WITH_RECORDS
 
     shadows: int = Field(default=16, ge=1, description="heads that are solved for; at least 2")
     penalty: float = Field(

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attacks._base import ThreatModel
-from attacks.model._base import ModelAttack, Seen
+from attacks.model._base import SERVER, ModelAttack, Seen
 from attacks.model._signals import losses
 
 
@@ -17,9 +17,7 @@ class Loss(ModelAttack):
     """
 
     citation: ClassVar[str] = "yeom2018"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server", knows=("the public encoder",), tier="public"
-    )
+    threat: ClassVar[ThreatModel] = SERVER
 
     def by_round(self, seen: Seen) -> Float64[np.ndarray, "T N"]:
         return -losses(seen.logits(seen.candidates), seen.candidates.labels)

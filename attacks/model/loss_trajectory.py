@@ -17,7 +17,7 @@ from pydantic import Field
 
 from attacks._base import NotApplicableError, ThreatModel
 from attacks.membership._population import best_shrinkage, shrunk
-from attacks.model._base import ModelAttack, Seen
+from attacks.model._base import WITH_RECORDS, ModelAttack, Seen
 from attacks.model._shadows import trained
 from attacks.model._signals import rescaled_logits
 from attacks.model._stacked import Schedule
@@ -29,11 +29,7 @@ class LossTrajectory(ModelAttack):
     """Linear discriminant of the candidate's losses in all rounds, learned from shadow heads' trajectories."""
 
     citation: ClassVar[str] = "liu2022trajectory"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server",
-        knows=("the public encoder", "records of the same domain that no client holds"),
-        tier="shadow",
-    )
+    threat: ClassVar[ThreatModel] = WITH_RECORDS
 
     shadows: int = Field(default=32, ge=1, description="heads that are trained; at least 2")
     epochs: int = Field(

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attacks._base import ThreatModel
-from attacks.model._base import ModelAttack, Seen
+from attacks.model._base import SERVER, ModelAttack, Seen
 from attacks.model._signals import modified_entropies
 
 
@@ -14,9 +14,7 @@ class ModifiedEntropy(ModelAttack):
     """Minus the modified entropy of the predicted distribution (Song and Mittal, 2021), averaged over rounds."""
 
     citation: ClassVar[str] = "song2021"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server", knows=("the public encoder",), tier="public"
-    )
+    threat: ClassVar[ThreatModel] = SERVER
 
     def by_round(self, seen: Seen) -> Float64[np.ndarray, "T N"]:
         return -modified_entropies(seen.logits(seen.candidates), seen.candidates.labels)

@@ -7,7 +7,7 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from attacks._base import ThreatModel
-from attacks.model._base import ModelAttack, Seen
+from attacks.model._base import SERVER, ModelAttack, Seen
 from attacks.model._signals import hinges, rescaled_logits
 
 
@@ -18,9 +18,7 @@ class RescaledLogit(ModelAttack):
     """
 
     citation: ClassVar[str] = "carlini2022"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server", knows=("the public encoder",), tier="public"
-    )
+    threat: ClassVar[ThreatModel] = SERVER
 
     hinge: bool = Field(
         default=False, description="take the largest other logit instead of all others together"

@@ -16,7 +16,7 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from attacks._base import ThreatModel
-from attacks.model._base import ModelAttack, Seen
+from attacks.model._base import WITH_RECORDS, ModelAttack, Seen
 from attacks.model._lira import mean
 from attacks.model._shadows import trained
 from attacks.model._signals import losses
@@ -27,11 +27,7 @@ class Rmia(ModelAttack):
     """Share of the attacker's own records that the candidate's likelihood ratio dominates, averaged over rounds."""
 
     citation: ClassVar[str] = "zarifzadeh2024"
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        who="honest-but-curious server",
-        knows=("the public encoder", "records of the same domain that no client holds"),
-        tier="shadow",
-    )
+    threat: ClassVar[ThreatModel] = WITH_RECORDS
 
     gamma: float = Field(default=2.0, ge=1, description="factor by which a record must dominate another")
     offline_a: float = Field(
