@@ -69,3 +69,17 @@ class AbstractAttack(Plugin):
         Raises:
             NotApplicableError: the view lacks what the attack needs.
         """
+
+
+def owned(reference: Records | None) -> Records:
+    """Return the attacker's own records.
+
+    Raises:
+        NotApplicableError: it owns none.
+    """
+    if reference is None:
+        raise NotApplicableError(
+            "the attacker owns no reference records; set split.reference above 0, or give a recorded run some with "
+            "recorder.ask(..., reference=...)"
+        )
+    return reference

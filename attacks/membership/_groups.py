@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from attacks._averaged import Averaged, Channel
-from attacks._base import NotApplicableError
+from attacks._base import NotApplicableError, owned
 from attacks._known_noise import prototypes, refuse_other_payloads
 from attacks.membership._population import Population, population
 from privkit.transcript import Records, ServerView
@@ -155,12 +155,7 @@ class _Populations:
     """What the attacker knows of each client's domain, under a clip of that client's."""
 
     def __init__(self, view: ServerView, estimate: Estimate = population) -> None:
-        if view.reference is None:
-            raise NotApplicableError(
-                "the attacker owns no reference records; set split.reference above 0, or give a recorded run some with "
-                "recorder.ask(..., reference=...)"
-            )
-        self._reference, self._estimate = view.reference, estimate
+        self._reference, self._estimate = owned(view.reference), estimate
         self._found: dict[tuple[int, ...], Population] = {}
 
     def question(

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 from pydantic import Field
 
-from attacks._base import AbstractAttack, NotApplicableError, ThreatModel
+from attacks._base import AbstractAttack, NotApplicableError, ThreatModel, owned
 from attacks._models import Model, models
 from privkit.transcript import Records, ServerView
 
@@ -60,12 +60,7 @@ class Seen:
         Raises:
             NotApplicableError: it owns none.
         """
-        if self.reference is None:
-            raise NotApplicableError(
-                "the attacker owns no reference records; set split.reference above 0, or give a recorded run some with "
-                "recorder.ask(..., reference=...)"
-            )
-        return self.reference
+        return owned(self.reference)
 
 
 class ModelAttack(AbstractAttack):
