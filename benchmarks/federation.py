@@ -101,7 +101,9 @@ class Engine:
         self.mechanism = PlainMeans() if mechanism is None else mechanism
         stacked = {n: torch.from_numpy(np.stack([p] * len(given.clients))) for n, p in given.start.items()}
         cohort = Cohort.stack(given.clients, CPU)
-        self.fleet = Fleet.start(Network(given.model), cohort, stacked, rule=rule or AsPublished())
+        self.fleet = Fleet.start(
+            Network(given.model), cohort, stacked, training=method.training, rule=rule or AsPublished()
+        )
         self.state: State = method.start(dim=given.dim, num_classes=given.num_classes, seed=0)
         self.rounds = 0
 

@@ -25,6 +25,8 @@ _row = partial(Pair, module="benchmarks.training")
 # ---------------------------------------------------------------------- P1, P2: FedProto as in PFLlib
 
 SMALL_BATCHES = LocalTraining(epochs=1, batch_size=32)
+AS_PFLLIB = LocalTraining(epochs=1, batch_size=32, optimizer="sgd", learning_rate=0.005, weight_decay=0.0)
+"""PFLlib's own optimiser and step size."""
 
 
 def twenty(num_classes: int) -> Federation:
@@ -35,14 +37,14 @@ def twenty(num_classes: int) -> Federation:
 
 
 def fedproto(given: Federation, *, test: bool = False) -> Work:
-    method = FedProto(training=SMALL_BATCHES, pull=1.0, predict="prototype")
+    method = FedProto(training=AS_PFLLIB, pull=1.0, predict="prototype")
     return partial(Engine(given, method).round, test=test)
 
 
 def pfllib(given: Federation, *, test: bool = False) -> Work:
     from benchmarks.training_peers import pfllib_evaluation, pfllib_round
 
-    server = pfllib_round.ProtoServer(given, SMALL_BATCHES, 1.0)
+    server = pfllib_round.ProtoServer(given, AS_PFLLIB, 1.0)
 
     def round() -> list[float]:
         server.round()
@@ -56,8 +58,8 @@ def same_prototypes(num_classes: int, *, test: bool = False) -> tuple[str, bool]
     from benchmarks.training_peers import pfllib_evaluation, pfllib_round
 
     given = twenty(num_classes)
-    ours = Engine(given, FedProto(training=SMALL_BATCHES, pull=1.0, predict="prototype"))
-    theirs = pfllib_round.ProtoServer(given, SMALL_BATCHES, 1.0)
+    ours = Engine(given, FedProto(training=AS_PFLLIB, pull=1.0, predict="prototype"))
+    theirs = pfllib_round.ProtoServer(given, AS_PFLLIB, 1.0)
     ours.round()
     theirs.round()
     accuracies = ours.round(test=test)
@@ -131,6 +133,11 @@ DCR = ClippingRegularization(radius=20.0, scaled=True, clamped=True, warm_up=5)
 def four() -> Federation:
     """Return VPDR's four clients, with a hidden layer in the head."""
     return Federation.of([625] * 4, dim=512, num_classes=7, model=PersonalModel(adapter=64, hidden=(512,)))
+
+
+def twenty_deep() -> Federation:
+    """Return 20 clients with 500 records each, with the same head."""
+    return Federation.of([500] * 20, dim=512, num_classes=10, model=PersonalModel(adapter=64, hidden=(512,)))
 
 
 def vpdr(given: Federation, *, batch_size: int, rule: ClippingRegularization | None) -> Engine:
@@ -234,16 +241,19 @@ _ROWS = [
         stretch=25.0,
         turns=3,
     ),
-    _parameters_row(
-        four,
-        partial(vpdr, batch_size=32, rule=DCR),
-        partial(vpdr_peer, batch_size=32, rule=DCR),
-        allowed=1e-5,
-        id="P5b",
-        workload="VPDR round with DCR, B = 32",
-        peer="VPDR's structure",
-        must=2.0,
-        stretch=4.0,
+    *(
+        _parameters_row(
+            given,
+            partial(vpdr, batch_size=32, rule=DCR),
+            partial(vpdr_peer, batch_size=32, rule=DCR),
+            allowed=1e-5,
+            id="P5b",
+            workload=f"VPDR round with DCR, B = 32, {clients} clients",
+            peer="VPDR's structure",
+            must=2.0,
+            stretch=4.0,
+        )
+        for given, clients in ((twenty_deep, "20"), (four, "4"))
     ),
     *release_pairs.ROWS,
 ]

@@ -28,6 +28,7 @@ from privkit.personal import PersonalModel
 
 ROOT = Path(__file__).parent.parent
 BATCHES = LocalTraining(epochs=2, batch_size=4, learning_rate=0.01)
+AS_PFLLIB = LocalTraining(epochs=2, batch_size=4, optimizer="sgd", learning_rate=0.05, weight_decay=0.0)
 
 
 def tiny(*sizes: int, hidden: tuple[int, ...] = (), num_classes: int = 3) -> Federation:
@@ -48,8 +49,8 @@ def trained(*sides: Any, rounds: int = 3) -> tuple[Any, ...]:
 
 def test_a_round_as_in_pfllib_gives_the_same_prototypes_and_parameters():
     given = tiny().double()
-    method = FedProto(training=BATCHES, pull=1.0)
-    ours, theirs = trained(Engine(given, method), ProtoServer(given, BATCHES, 1.0))
+    method = FedProto(training=AS_PFLLIB, pull=1.0)
+    ours, theirs = trained(Engine(given, method), ProtoServer(given, AS_PFLLIB, 1.0))
     held = ours.state["holders"] > 0
     for label in range(3):
         assert (label in theirs.prototypes) == held[label]
@@ -61,8 +62,8 @@ def test_a_round_as_in_pfllib_gives_the_same_prototypes_and_parameters():
 
 def test_records_against_classes_in_python_give_the_same_accuracies():
     given = tiny(12, 10)
-    method = FedProto(training=BATCHES, pull=1.0, predict="prototype")
-    ours, theirs = Engine(given, method), ProtoServer(given, BATCHES, 1.0)
+    method = FedProto(training=AS_PFLLIB, pull=1.0, predict="prototype")
+    ours, theirs = Engine(given, method), ProtoServer(given, AS_PFLLIB, 1.0)
     trained(ours, theirs, rounds=1)
     theirs.round()
     found = ours.round(test=True)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from privkit.defenses._distillation import ClippingRegularization
 from privkit.defenses._local import AsPublished, LocalRule
 from privkit.methods import _contrast
+from privkit.methods._base import LocalTraining
 from privkit.methods._contrast import Peers, contrast
 from privkit.methods._down import Down
 from privkit.methods.fedpcl import FedPcl
@@ -162,6 +163,7 @@ def test_an_embedding_without_direction_has_a_small_gradient():
 
 MEMORY = """
 import resource, torch
+from privkit.methods._base import LocalTraining
 from privkit.methods._contrast import Peers, contrast
 
 def step(clients):
@@ -265,7 +267,9 @@ def fleet(x: np.ndarray, y: np.ndarray, model: PersonalModel, rule: LocalRule) -
     client = Client(run=0, index=0, seed=0, x=x, y=y, x_test=x, y_test=y)
     start = network.start(dim=x.shape[1], num_classes=C, seed=0)
     params = {name: torch.from_numpy(a)[None] for name, a in start.items()}
-    return Fleet.start(network, Cohort.stack([client], torch.device("cpu")), params, rule=rule)
+    return Fleet.start(
+        network, Cohort.stack([client], torch.device("cpu")), params, training=LocalTraining(), rule=rule
+    )
 
 
 def answered(method: FedPcl, server) -> Down:

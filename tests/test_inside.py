@@ -86,7 +86,7 @@ def fleet(model: PersonalModel, sizes: Sequence[int], rule: LocalRule) -> Fleet:
     assert isinstance(network, InsideNetwork)
     start = network.start(dim=D, num_classes=C, seed=3)
     params = {name: torch.from_numpy(np.stack([p] * len(sizes))) for name, p in start.items()}
-    return Fleet.start(network, cohort, params, rule=rule)
+    return Fleet.start(network, cohort, params, training=LocalTraining(), rule=rule)
 
 
 def setup(rule: ClippingRegularization | None, *, dropout: float = 0.0) -> alone.Setup:

@@ -46,7 +46,7 @@ def fleet(model: PersonalModel, members: Sequence[Client], rule: LocalRule) -> F
     network, cohort = Network(model), Cohort.stack(members, CPU)
     start = network.start(dim=D, num_classes=C, seed=3)
     params = {name: torch.from_numpy(np.stack([p] * len(members))) for name, p in start.items()}
-    return Fleet.start(network, cohort, params, rule=rule)
+    return Fleet.start(network, cohort, params, training=LocalTraining(), rule=rule)
 
 
 def setup(rule: ClippingRegularization | None = None, *, dropout: float = 0.0) -> alone.Setup:

@@ -2,7 +2,7 @@
 
 Prototypes are collected in a pass of their own over the loader, record by record, and travel as a dict per client. A
 batch's targets are filled in record by record. Structure after PFLlib (Zhang et al., 2023).
-The optimiser is AdamW, as privkit's, and the order of a round is privkit's; PFLlib itself uses SGD.
+The optimiser is PFLlib's, SGD; the order of a round is privkit's.
 """
 
 from collections import defaultdict
@@ -41,9 +41,7 @@ class ProtoClient:
     def __init__(self, given: Federation, client: Client, training: LocalTraining, pull: float) -> None:
         self.index, self.pull, self.given, self.training = client.index, pull, given, training
         self.model = Model.of(given)
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
-        )
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=training.learning_rate)
         self.ce, self.mse = nn.CrossEntropyLoss(), nn.MSELoss()
         self.records, self.tests = _pairs(client.x, client.y), _pairs(client.x_test, client.y_test)
         self.global_prototypes: Prototypes = {}

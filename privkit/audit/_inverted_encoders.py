@@ -87,7 +87,9 @@ def shadow(view: RunView, config: RunConfig) -> dict[str, Tensor]:
     cohort = Cohort.stack(_shadow_clients(view), torch.device("cpu"))
     order = [client.index for client in cohort.clients]
     start = {name: p[order] for name, p in broadcast(view, config).items()}
-    fleet = Fleet.start(Network(config.model), cohort, start, rule=config.defense.local)
+    fleet = Fleet.start(
+        Network(config.model), cohort, start, training=config.method.training, rule=config.defense.local
+    )
     for round, state in enumerate(_broadcasts(view, config)):
         each = [config.method.down(state, client) for client in order]
         down = stacked_answers(each, [config.method.shared(state)], cohort.runs)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64
+from scipy.sparse import csr_array
 
 from privkit.errors import InputError
 from privkit.release import ByClass, Prototypes
@@ -44,7 +45,8 @@ def _by_class(
 ) -> tuple[Float64[np.ndarray, "C d"], Float64[np.ndarray, " C"]]:
     """Return one client's share of each class: a numerator and a denominator, 0 where it sent nothing."""
     numerators, denominators = sent.shares()
-    member_CP = (np.arange(num_classes)[:, None] == sent.labels).astype(np.float64)
+    rows = np.arange(len(sent.labels))
+    member_CP = csr_array((np.ones(len(rows)), (sent.labels, rows)), shape=(num_classes, len(rows)))
     total, shares = member_CP @ numerators, member_CP @ denominators
     if not isinstance(sent, Prototypes):
         return total, shares

@@ -9,10 +9,10 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, field_serializer, field_validator
+from pydantic import Field, field_serializer, field_validator, model_validator
 
 from accountant.contract import DependsOn
 from privkit import plug
@@ -43,12 +43,26 @@ class Sends(Enum):
 
 
 class LocalTraining(Settings):
-    """How a client trains between two releases: AdamW on mini-batches of its own records."""
+    """How a client trains between two releases: on mini-batches of its own records."""
 
     epochs: int = Field(default=2, ge=1, description="passes over the client's records per round")
     batch_size: int = Field(default=64, ge=1, description="records per step")
-    learning_rate: float = Field(default=1e-3, gt=0, description="AdamW step size")
-    weight_decay: float = Field(default=5e-4, ge=0, description="AdamW decoupled weight decay")
+    optimizer: Literal["adamw", "sgd"] = Field(
+        default="adamw",
+        description="AdamW as in the VPDR paper, or SGD as in FedProto's own code, PFLlib and most of its kin; its "
+        "memory lasts from round to round",
+    )
+    learning_rate: float = Field(default=1e-3, gt=0, description="step size")
+    momentum: float = Field(default=0.0, ge=0, lt=1, description="momentum of SGD; AdamW has none")
+    weight_decay: float = Field(default=5e-4, ge=0, description="weight decay; AdamW's is decoupled")
+
+    @model_validator(mode="after")
+    def _momentum_is_of_sgd(self) -> "LocalTraining":
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(
+                f"momentum {self.momentum:g} is SGD's; set optimizer: sgd, or leave momentum out"
+            )
+        return self
 
 
 class AbstractMethod(Plugin):

@@ -46,7 +46,14 @@ def _fleet(
         name: torch.from_numpy(np.stack([start[seed][name] for seed in seeds])).to(device)
         for name in start[seeds[0]]
     }
-    return Fleet.start(network, cohort, params, rule=config.defense.local, precision=config.precision)
+    return Fleet.start(
+        network,
+        cohort,
+        params,
+        training=config.method.training,
+        rule=config.defense.local,
+        precision=config.precision,
+    )
 
 
 def _clients(plans: Sequence[studies.Plan], data: Encoded) -> list[Client]:

@@ -17,7 +17,7 @@ from privkit.methods._base import AbstractMethod, LocalTraining
 from privkit.methods._down import Down
 from privkit.network import Network
 from privkit.train.cohort import Cohort, slices
-from privkit.train.optimizer import StackedAdamW
+from privkit.train.optimizer import OPTIMIZERS, StackedOptimizer
 from privkit.weights import Weights
 
 
@@ -38,7 +38,7 @@ class Fleet:
     network: Network
     cohort: Cohort
     params: dict[str, Tensor]
-    optimizer: StackedAdamW
+    optimizer: StackedOptimizer
     rule: LocalRule
     memory: dict[str, Tensor]
     precision: Precision = Precision.FP32
@@ -50,20 +50,20 @@ class Fleet:
         cohort: Cohort,
         params: Mapping[str, Tensor],
         *,
+        training: LocalTraining,
         rule: LocalRule,
         precision: Precision = Precision.FP32,
     ) -> "Fleet":
         """Return clients that have not trained yet; ``params`` has the client axis in the cohort's order."""
         own = dict(params)
-        return cls(network, cohort, own, StackedAdamW.start(own), rule, rule.memory(own), precision)
+        optimizer = OPTIMIZERS[training.optimizer].start(own, training)
+        return cls(network, cohort, own, optimizer, rule, rule.memory(own), precision)
 
     def stacked(self) -> dict[str, dict[str, Tensor]]:
         """Return every tensor that training changes, by what it is and by name; each has the client axis first."""
         return {
             "params": self.params,
-            "first": self.optimizer.first,
-            "second": self.optimizer.second,
-            "steps": {"all": self.optimizer.steps},
+            **self.optimizer.memory(),
             "rule": self.memory,
         }
 
@@ -90,7 +90,7 @@ class Fleet:
         """
         batches = -(-self.cohort.n // self._slots(training.batch_size))
         for g in self._of_run(run):
-            self.optimizer.steps[g] = rounds * training.epochs * int(batches[g])
+            self.optimizer.pass_over(g, rounds * training.epochs * int(batches[g]))
 
     def _of_run(self, run: int) -> list[int]:
         return [g for g, client in enumerate(self.cohort.clients) if client.run == run]
@@ -175,13 +175,7 @@ class Fleet:
                 )
                 for part in slices(k, most=most)
             ]
-            self.optimizer.step(
-                self.params,
-                _joined(gradients),
-                active=k,
-                learning_rate=setup.learning_rate,
-                weight_decay=setup.weight_decay,
-            )
+            self.optimizer.step(self.params, _joined(gradients), active=k, setup=setup)
             self.rule.after_step(self.params, self.memory, active=k)
 
     def _slots(self, batch_size: int) -> int:
