@@ -14,10 +14,11 @@ from accountant.events import ClipSet, Gaussian, NonPrivate
 from accountant.gaussian import sigma_from_epsilon
 from attacks._averaged import Averaged, averaged
 from attacks._known_noise import Groups
-from attacks.membership._groups import Question
+from attacks.membership._groups import Mixture, Question
 from attacks.membership._population import Population
 from attacks.membership.cosine import Cosine
-from attacks.membership.likelihood_ratio import LikelihoodRatio, log_likelihood_ratio
+from attacks.membership.likelihood_ratio import LikelihoodRatio, log_likelihood_ratio, log_likelihood_ratios
+from attacks.membership.tracing import trace, traces
 from privkit.release import Prototypes, Release
 from privkit.transcript import Records, ServerView
 
@@ -282,3 +283,37 @@ def test_a_private_encoder_changes_how_rounds_are_used():
     first = attack(rounds(vectors_Td[:1], [1.0]), asked)
     assert np.abs(private - first).max() < 0.05
     assert np.abs(public - first).max() > 1
+
+
+# ---------------------------------------------------------------------- one decomposition for many releases
+
+NOISES = {
+    "none": (np.zeros(5), 0.0),
+    "isotropic": (np.full(5, 4.0), 0.0),
+    "isotropic, moved": (np.full(5, 4.0), 3.0),
+    "by group": (np.array([4.0, 4.0, 0.5, 0.5, 0.5]), 0.0),
+    "by group, moved": (np.array([4.0, 4.0, 0.5, 0.5, 0.5]), 3.0),
+}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("count", [2, 30])
+def test_a_class_of_one_mean_has_the_ratio_of_its_densities_whatever_its_noise(noise, count):
+    noise_of_sum_d, moved = NOISES[noise]
+    rng = np.random.default_rng(0)
+    root, mean = rng.standard_normal((5, 5)) + np.eye(5), rng.standard_normal(5)
+    population = Population(means={3: mean}, sizes={3: 40}, covariance=root @ root.T + 0.1 * np.eye(5))
+    release = Averaged(
+        vector=mean + 0.3 * rng.standard_normal(5),
+        variance=noise_of_sum_d / count**2 + moved,
+        count=float(count),
+        rounds=(Groups(np.arange(5), (9.0,) * 5, tuple(noise_of_sum_d**0.5)),),
+        weight_Td=np.ones((1, 5)),
+    )
+    asked = Question(np.arange(4), 3, rng.standard_normal((4, 5)), release, population)
+    mixture = Mixture(asked.rows, ((asked,),))
+    wanted = [brute_force(z, release, mean, population.covariance, 40) for z in asked.candidates]
+    found = mixture.log_ratio(log_likelihood_ratio, log_likelihood_ratios)
+    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(mixture.log_ratio(trace, traces), trace(asked), rtol=1e-8, atol=1e-8)
+    assert release.shares_its_axes == (noise != "by group, moved")

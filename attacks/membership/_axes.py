@@ -50,7 +50,7 @@ def along(questions: tuple[Question, ...]) -> Along:
     """Return the clusters of one set along the axes of their population and noise."""
     first = questions[0]
     population, mean = first.population, first.population.means[first.label]
-    noise_d = first.release.noise_of_sum_d
+    noise_d = first.release.noise_pattern_d
     onto_dd, noise_of_axis_d = _axes(population, noise_d)
     releases = [asked.release for asked in questions]
     whole = noise_d.sum()
