@@ -44,20 +44,9 @@ class Averaged:
         return _weights(np.array([groups.std_d**2 for groups in self.rounds]))[1]
 
     @property
-    def noise_pattern_d(self) -> Float64[np.ndarray, " d"]:
-        """Return what the variance is a multiple of, where :attr:`shares_its_axes`: alike for all classes and rounds."""
-        isotropic = bool((self.variance == self.variance[0]).all())
-        return np.ones_like(self.variance) if isotropic else self.noise_of_sum_d
-
-    @property
-    def shares_its_axes(self) -> bool:
-        """Return whether the noise left is a multiple of a pattern that other classes and rounds have as well.
-
-        It is not where groups have noise of their own and a private encoder may have moved all coordinates alike.
-        """
-        pattern_d = self.noise_pattern_d
-        scaled_d = pattern_d * (self.variance.sum() / pattern_d.sum())
-        return bool(np.allclose(self.variance, scaled_d, rtol=1e-9, atol=0.0))
+    def isotropic(self) -> bool:
+        """Return whether the noise left is alike on all coordinates."""
+        return bool((self.variance == self.variance[0]).all())
 
     def clip(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "N d"]:
         """Return what each record puts into the average, times the count: its clipped versions, averaged.

@@ -316,4 +316,4 @@ def test_a_class_of_one_mean_has_the_ratio_of_its_densities_whatever_its_noise(n
     found = mixture.log_ratio(log_likelihood_ratio, log_likelihood_ratios)
     np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(mixture.log_ratio(trace, traces), trace(asked), rtol=1e-8, atol=1e-8)
-    assert release.shares_its_axes == (noise != "by group, moved")
+    assert release.isotropic == ("by group" not in noise)

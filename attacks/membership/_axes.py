@@ -5,12 +5,14 @@ rows of ``U^T L^{-1}``, where ``L^{-1} D L^{-T} = U diag(noise) U^T``: on them t
 ``1/n + noise/n^2``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
 from scipy import linalg
 
+from attacks._averaged import Averaged
 from attacks._kept import Kept
 from attacks.membership._groups import Question
 from attacks.membership._population import Population
@@ -50,18 +52,36 @@ def along(questions: tuple[Question, ...]) -> Along:
     """Return the clusters of one set along the axes of their population and noise."""
     first = questions[0]
     population, mean = first.population, first.population.means[first.label]
-    noise_d = first.release.noise_pattern_d
-    onto_dd, noise_of_axis_d = _axes(population, noise_d)
     releases = [asked.release for asked in questions]
-    whole = noise_d.sum()
-    share_K = np.array([one.variance.sum() / whole if whole > 0 else 0.0 for one in releases])
+    onto_dd, noise_Kd = _of_isotropic(population, releases) or _of_groups(population, releases)
     return Along(
         centres=(np.array([one.vector for one in releases]) - mean) @ onto_dd.T,
-        noise=share_K[:, None] * noise_of_axis_d,
+        noise=noise_Kd,
         counts=np.array([one.count for one in releases]),
         candidates=(first.candidates - mean) @ onto_dd.T,
         reference=population.sizes[first.label],
     )
+
+
+def _of_isotropic(
+    population: Population, releases: Sequence[Averaged]
+) -> tuple[Float64[np.ndarray, "d d"], Float64[np.ndarray, "K d"]] | None:
+    """Return the population's own axes, scaled to unit variance, and the noise along each; ``None`` of other noise."""
+    if not all(release.isotropic for release in releases):
+        return None
+    variances_d, axes_dd = population.principal
+    noise_K = np.array([release.variance[0] for release in releases])
+    return (axes_dd / np.sqrt(variances_d)).T, noise_K[:, None] / variances_d
+
+
+def _of_groups(
+    population: Population, releases: Sequence[Averaged]
+) -> tuple[Float64[np.ndarray, "d d"], Float64[np.ndarray, "K d"]]:
+    """Return the axes, one a row, and the noise along each: a multiple of that on a sum of records."""
+    noise_d = releases[0].noise_of_sum_d
+    onto_dd, noise_of_axis_d = _axes(population, noise_d)
+    share_K = np.array([release.variance.sum() / noise_d.sum() for release in releases])
+    return onto_dd, share_K[:, None] * noise_of_axis_d
 
 
 _kept = Kept[tuple[np.ndarray, np.ndarray]](_MOST_KEPT)

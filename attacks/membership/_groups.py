@@ -68,12 +68,11 @@ class Mixture:
 
         Args:
             of_one: returns the log likelihood ratio of "in this mean" against "not in it".
-            of_all: returns that of each of the clusters of a set, from a decomposition that other classes and rounds
-                share.
+            of_all: returns that of each of the clusters of a set, from one decomposition of population and noise.
         """
         if len(self.sets) == 1 and len(self.sets[0]) == 1:
             only = self.sets[0][0]
-            return of_all(self.sets[0])[0] if only.release.shares_its_axes else of_one(only)
+            return of_all(self.sets[0])[0] if only.release.isotropic else of_one(only)
         return np.sum([_log_mean(questions, of_all(questions)) for questions in self.sets], axis=0)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float64
@@ -28,6 +29,12 @@ class Population:
     means: dict[int, np.ndarray]
     sizes: dict[int, int]
     covariance: Float64[np.ndarray, "d d"]
+
+    @cached_property
+    def principal(self) -> tuple[Float64[np.ndarray, " d"], Float64[np.ndarray, "d d"]]:
+        """Return the variance along each principal axis, and the axes, one a column."""
+        variances_d, axes_dd = np.linalg.eigh(self.covariance)
+        return np.maximum(variances_d, _SMALLEST), axes_dd
 
     @classmethod
     def of(cls, labels_N: np.ndarray, clipped_Nd: Float64[np.ndarray, "N d"]) -> "Population":
