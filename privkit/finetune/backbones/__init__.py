@@ -1,0 +1,1 @@
+"""Transformers that are tuned, one per file; their own weights stay as they are."""

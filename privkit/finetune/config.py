@@ -1,0 +1,102 @@
+"""Everything that decides what one run of the gradient lab computes, but its seed."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from privkit import plug
+from privkit.config import Split
+from privkit.data._base import AbstractData
+from privkit.errors import InputError
+from privkit.finetune.backbones._base import AbstractBackbone
+from privkit.finetune.defenses._base import AbstractTuningDefense
+from privkit.finetune.terms import Terms, UploadKind
+from privkit.finetune.tuning._base import AbstractTuning
+
+_PLUGINS = {
+    "data": "privkit.data",
+    "backbone": "privkit.finetune.backbones",
+    "tuning": "privkit.finetune.tuning",
+    "defense": "privkit.finetune.defenses",
+}
+_DEFAULTS = {"backbone": "minilm", "tuning": "adapter", "defense": "none"}
+
+
+class Questions(plug.Settings):
+    """Whose batches attacks are asked about: every chosen client in every chosen round.
+
+    Members are the records of that batch, non-members as many that the same client holds and never trains on.
+    """
+
+    rounds: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
+        default=None, min_length=1, description="rounds, from 0; null: the last one"
+    )
+    clients: int = Field(
+        default=7, ge=1, description="the first so many clients; 7 batches of 16 are 112 members"
+    )
+
+
+class FinetuneConfig(Terms):
+    """One federation that tunes a transformer; the defaults are FISGuard's setup where it states one (V-A)."""
+
+    data: AbstractData
+    backbone: AbstractBackbone
+    tuning: AbstractTuning
+    defense: AbstractTuningDefense
+    split: Split = Field(default_factory=Split)
+    public: int = Field(
+        default=2000,
+        ge=1,
+        description="records that server and attacker own at most, of those that split names",
+    )
+    questions: Questions = Field(default_factory=Questions)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "FinetuneConfig":
+        if self.upload is UploadKind.GRADIENT and self.local_steps > 1:
+            raise ValueError("a gradient is of one step; with local_steps above 1, upload delta or weights")
+        late = next((t for t in self.questions.rounds or () if t >= self.rounds), None)
+        if late is not None:
+            raise ValueError(f"questions.rounds names round {late}, and the last one is {self.rounds - 1}")
+        self.defense.refuse_terms(self)
+        return self
+
+    @property
+    def asked_rounds(self) -> tuple[int, ...]:
+        """Return the rounds that attacks are asked about, ascending."""
+        return tuple(sorted(set(self.questions.rounds or (self.rounds - 1,))))
+
+    @classmethod
+    def from_settings(cls, settings: Any, *, where: str) -> "FinetuneConfig":
+        """Return the configuration that plain values describe; anything unknown is refused.
+
+        Without ``backbone``, ``tuning`` and ``defense`` these are minilm, adapter and none.
+        """
+        if not isinstance(settings, dict):
+            raise InputError(
+                f"{where} holds {type(settings).__name__}; write sections such as data: and tuning:."
+            )
+        built = {**_DEFAULTS, **settings}
+        try:
+            for section, package in _PLUGINS.items():
+                if section in built:
+                    built[section] = plug.build(package, built[section])
+            return cls.model_validate(built)
+        except ValidationError as error:
+            raise InputError(f"{where}: {plug.describe(error, cls)}") from None
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the configuration as plain values, defaults written out; nothing that is null."""
+        named = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: _plain(value) for name, value in named.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, plug.Plugin):
+        return value.settings()
+    if isinstance(value, plug.Settings):
+        return value.model_dump(mode="json")
+    return value.value if isinstance(value, StrEnum) else value

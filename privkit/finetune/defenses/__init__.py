@@ -1,0 +1,1 @@
+"""What protects the records behind an upload, one defense per file."""

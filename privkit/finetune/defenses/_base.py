@@ -1,0 +1,50 @@
+"""What every defense of a tuned transformer says: what it changes, and what one upload costs."""
+
+from typing import TYPE_CHECKING
+
+from accountant.contract import Contract, Counts, DependsOn
+from accountant.events import Event, NonPrivate
+from privkit.finetune.terms import Aggregation, Terms
+from privkit.plug import Plugin
+
+if TYPE_CHECKING:
+    from privkit.finetune.guard import Guard
+    from privkit.finetune.model import Tuned
+    from privkit.finetune.public import Public
+
+
+class AbstractTuningDefense(Plugin):
+    """Any of three roles: it changes the model before training, the gradient of a batch, or what is sent of it."""
+
+    def refuse_terms(self, terms: Terms) -> None:
+        """Raise ValueError if it makes no sense with how clients train."""
+
+    def prepare(self, model: "Tuned", public: "Public", *, seed: int) -> None:
+        """Change a model before anybody trains it.
+
+        Args:
+            model: as it is built; changed in place.
+            public: records that the server owns.
+            seed: of the run.
+
+        Raises:
+            InputError: the model or the public records do not allow it.
+        """
+
+    def guard(self, model: "Tuned", terms: Terms, public: "Public", *, clients: int, seed: int) -> "Guard":
+        """Return what it does in training; it may remember something of each client."""
+        from privkit.finetune.guard import Guard
+
+        return Guard(terms)
+
+    def event(self, terms: Terms, *, records: int) -> Event:
+        """Return what one upload of a client with so many records costs."""
+        return NonPrivate(contract=contract(terms))
+
+
+def contract(terms: Terms) -> Contract:
+    """Return what is true of every upload: slopes and inputs depend on weights that everybody knows."""
+    counts = Counts.PUBLIC if terms.aggregation is Aggregation.SIZE else Counts.NOT_USED
+    return Contract(
+        encoder=DependsOn.PAST_OUTPUTS, counts=counts, hyperparameters=DependsOn.PUBLIC, fresh_noise=True
+    )

@@ -1,0 +1,159 @@
+"""A frozen transformer, what is trained of it, and a classifier on one of its tokens."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from privkit.errors import InputError
+from privkit.finetune.backbones._base import AbstractBackbone
+from privkit.finetune.texts import Texts
+from privkit.finetune.tuning._base import AbstractTuning
+
+Weights = dict[str, Tensor]
+"""Trained parameters by name."""
+
+
+class Tuned(nn.Module):
+    """Token numbers and lengths to one logit per class.
+
+    Attributes:
+        net: the base model, frozen but for what the tuning put into it.
+        tuning: trained maps that stand beside the base model's own modules.
+        head: the classifier; a ``Linear``, or one with a fixed input.
+    """
+
+    def __init__(self, net: nn.Module, *, causal: bool, tuning: AbstractTuning, classes: int) -> None:
+        super().__init__()
+        self.net = net.requires_grad_(False)
+        self.causal = causal
+        self.tuning = tuning.insert(net)
+        self.head: nn.Module = nn.Linear(self.width, classes)
+        self.eval()
+
+    def forward(self, ids_NT: Tensor, lengths_N: Tensor) -> Tensor:
+        return self.head(self.pooled(ids_NT, lengths_N))
+
+    def pooled(self, ids_NT: Tensor, lengths_N: Tensor) -> Tensor:
+        """Return the last hidden state of the token that is classified, shape [N, d]."""
+        return pooled(self.net, ids_NT, lengths_N, causal=self.causal)
+
+    @property
+    def width(self) -> int:
+        """Return how many numbers a token's hidden state has."""
+        return int(self.net.config.hidden_size)  # pyright: ignore
+
+    def trained(self) -> Weights:
+        """Return what clients train, by name; the tensors themselves."""
+        return {name: p for name, p in self.named_parameters() if p.requires_grad}
+
+    def maps(self) -> dict[str, nn.Linear]:
+        """Return the maps whose weights are trained, by the name of these weights, in the order of the model."""
+        linear = {f"{name}.weight": m for name, m in self.named_modules() if isinstance(m, nn.Linear)}
+        return {name: m for name, m in linear.items() if m.weight.requires_grad}
+
+    @torch.no_grad()
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Take trained parameters from elsewhere.
+
+        Raises:
+            InputError: one is missing, unknown, or of another shape.
+        """
+        own = self.trained()
+        refuse_other_names(own, weights, what="the weights")
+        for name, p in own.items():
+            p.copy_(weights[name])
+
+    def snapshot(self) -> Weights:
+        """Return a copy of what clients train."""
+        return {name: p.detach().clone() for name, p in self.trained().items()}
+
+
+def pooled(net: nn.Module, ids_NT: Tensor, lengths_N: Tensor, *, causal: bool) -> Tensor:
+    """Return the last hidden state of the first token, or of each text's last one if ``causal``, shape [N, d]."""
+    mask_NT = (torch.arange(ids_NT.shape[1], device=ids_NT.device) < lengths_N[:, None]).long()
+    hidden_NTd = net(input_ids=ids_NT, attention_mask=mask_NT).last_hidden_state
+    places_N = lengths_N - 1 if causal else torch.zeros_like(lengths_N)
+    return hidden_NTd[torch.arange(len(places_N), device=ids_NT.device), places_N]
+
+
+def build(
+    backbone: AbstractBackbone,
+    tuning: AbstractTuning,
+    *,
+    classes: int,
+    seed: int,
+    net: nn.Module | None = None,
+) -> Tuned:
+    """Return a model before any training; the new weights are those of the seed, whatever was drawn before.
+
+    Args:
+        backbone: whose base model is tuned.
+        tuning: what is trained of it.
+        classes: logits.
+        seed: of the run.
+        net: the backbone's base model if it is there already; it is changed.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Tuned(net or backbone.net(), causal=backbone.causal, tuning=tuning, classes=classes)
+
+
+def passes(model: nn.Module, texts: Texts) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+    """Yield rows of sentences, their tokens and lengths, on the model's device, a few of equal length at a time."""
+    device = next(model.parameters()).device
+    for rows in texts.groups():
+        some = texts.take(rows)
+        yield rows, torch.from_numpy(some.ids).to(device), torch.from_numpy(some.lengths).to(device)
+
+
+@torch.no_grad()
+def embed(net: nn.Module, texts: Texts, *, causal: bool) -> np.ndarray:
+    """Return the vector that a frozen base model gives each sentence at its classified token, float32 [N, d]."""
+    out = np.zeros((len(texts), int(net.config.hidden_size)), np.float32)  # pyright: ignore
+    for rows, ids, lengths in passes(net, texts):
+        out[rows] = pooled(net, ids, lengths, causal=causal).cpu().numpy()
+    return out
+
+
+@torch.no_grad()
+def logits(model: Tuned, texts: Texts) -> np.ndarray:
+    """Return the logits of each sentence, float32 of shape [N, C]."""
+    out: np.ndarray | None = None
+    for rows, ids, lengths in passes(model, texts):
+        found = model(ids, lengths).cpu().numpy()
+        out = np.zeros((len(texts), found.shape[1]), np.float32) if out is None else out
+        out[rows] = found
+    return np.zeros((0, 0), np.float32) if out is None else out
+
+
+def refuse_other_names(own: Mapping[str, Tensor], given: Mapping[str, object], *, what: str) -> None:
+    """Raise unless the same names and shapes are there.
+
+    Raises:
+        InputError: one is missing, unknown, or of another shape.
+    """
+    for name, p in own.items():
+        if name not in given:
+            raise InputError(f"{what} lack {name}; give every trained tensor.")
+        shape = tuple(np.shape(given[name]))  # pyright: ignore[reportArgumentType]
+        if shape != tuple(p.shape):
+            raise InputError(f"{what} hold {name} of shape {list(shape)}; the model's is {list(p.shape)}.")
+    extra = next((name for name in given if name not in own), None)
+    if extra is not None:
+        raise InputError(f"{what} hold {extra}, which the model does not train; leave it out.")
+
+
+@contextmanager
+def frozen(model: nn.Module) -> Iterator[None]:
+    """Let no parameter ask for its gradient inside."""
+    asked = [p for p in model.parameters() if p.requires_grad]
+    for p in asked:
+        p.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for p in asked:
+            p.requires_grad_(True)

@@ -1,0 +1,1 @@
+"""What is trained in or beside a frozen transformer, one kind per file."""

@@ -1,0 +1,107 @@
+"""What a server has after a run of the gradient lab, from the run's folder alone."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from privkit.exposure import Exposure, GradientView
+from privkit.finetune import questions
+from privkit.finetune.guard import Guard
+from privkit.finetune.lab import Lab
+from privkit.finetune.model import Weights, logits
+from privkit.finetune.public import Public
+from privkit.finetune.questions import AskedRecords
+from privkit.finetune.replay import lab_of, weights
+from privkit.finetune.texts import Texts, joined
+from privkit.finetune.trace import plain_losses, trace
+from privkit.store import Run
+
+
+def view(
+    run: Run,
+    candidates: AskedRecords | None = None,
+    *,
+    public: int = 400,
+    maps: Sequence[str] | None = None,
+    losses: bool = True,
+    lab: Lab | None = None,
+) -> GradientView:
+    """Return what the server of a run has, and what it can compute about some candidates.
+
+    Args:
+        run: a run that the gradient lab trained.
+        candidates: some of :func:`privkit.finetune.questions.read`, by default all; ``where`` chooses rounds or clients.
+        public: the attacker uses so many of its own records at most; 0 gives it none.
+        maps: which trained maps are looked at, by the names of their weights; ``None``: all. A pass of N texts keeps
+            N T (d + m) numbers per map.
+        losses: whether every candidate's loss at every round's weights is computed.
+        lab: what the run was computed from, if it is at hand.
+
+    Raises:
+        InputError: it is no such run; data, backbone, uploads or candidates are not what it was trained with.
+    """
+    lab = lab or lab_of(run)
+    asked = questions.read(run) if candidates is None else candidates
+    return _Seen(run, lab, asked, public=public, maps=maps).view(losses=losses)
+
+
+class _Seen:
+    """What is computed on the way through the rounds."""
+
+    def __init__(
+        self, run: Run, lab: Lab, asked: AskedRecords, *, public: int, maps: Sequence[str] | None
+    ) -> None:
+        self.run, self.lab, self.asked, self.maps = run, lab, asked, maps
+        self.texts = joined([Texts(np.zeros((0, 1), np.int64), np.zeros(0, np.int64)), *_texts(lab, asked)])
+        self.owned: Public | None = lab.public.first(public) if public else None
+        self.guard: Guard = lab.guard()
+        self.of_asked: dict[int, Exposure] = {}
+        self.of_public: dict[int, Exposure] = {}
+        self.losses: list[np.ndarray] = []
+
+    def view(self, *, losses: bool) -> GradientView:
+        for round, named in enumerate(weights(self.run, self.lab)):
+            self._at(round, named, losses=losses)
+        reference = self.run.records("reference")
+        if reference is not None:
+            reference = None if self.owned is None else reference.where(np.arange(len(self.owned)))
+        return GradientView(
+            releases=self.run.transcript().releases,
+            reference=reference,
+            batch_size=self._batch_size(),
+            transport=self.lab.config.transport.value,
+            asked=self.of_asked,
+            public=self.of_public,
+            losses=np.stack(self.losses, axis=1) if self.losses else np.zeros((len(self.asked), 0)),
+        )
+
+    def _at(self, round: int, named: Weights, *, losses: bool) -> None:
+        here = np.flatnonzero(self.asked.rounds == round)
+        if not losses and not len(here):
+            return
+        model = self.lab.model
+        model.load({name: w.to(self.lab.device) for name, w in named.items()})
+        if losses:
+            self.losses.append(self._plain_losses())
+        if len(here):
+            self.of_asked[round] = self._trace(self.texts.take(here), self.asked.labels[here])
+            if self.owned is not None:
+                self.of_public[round] = self._trace(self.owned.texts, self.owned.labels)
+
+    def _trace(self, texts: Texts, labels_N: np.ndarray) -> Exposure:
+        return trace(self.lab.model, texts, labels_N, losses=self.guard.record_losses, maps=self.maps)
+
+    def _plain_losses(self) -> np.ndarray:
+        found_NC = torch.from_numpy(logits(self.lab.model, self.texts)).double()
+        return plain_losses(found_NC, torch.from_numpy(self.asked.labels)).numpy()
+
+    def _batch_size(self) -> int:
+        config = self.lab.config
+        senders = len(self.lab.clients) if config.secure_aggregation else 1
+        return config.batch * config.local_steps * senders
+
+
+def _texts(lab: Lab, asked: AskedRecords) -> list[Texts]:
+    pairs = zip(asked.domains.tolist(), asked.rows.tolist(), strict=True)
+    return [lab.clients[k].texts.take(np.array([row])) for k, row in pairs]
