@@ -42,7 +42,7 @@ class AbstractAttack(Plugin):
     threat: ClassVar[ThreatModel]
     asks_about: ClassVar[str] = "records"
     """What its candidates are: ``records``, ``canaries`` (as they stand or negated), or another kind of canaries."""
-    reads: ClassVar[Literal["prototypes", "weights"]] = "prototypes"
+    reads: ClassVar[Literal["prototypes", "weights", "gradients"]] = "prototypes"
     reaches_claim: ClassVar[bool] = False
     """Whether it is as good as a claim allows: the mu it shows is then about that of a correct mechanism."""
 

@@ -1,0 +1,1 @@
+"""Attacks on gradients: one file each, found by its name."""
