@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-
 from pydantic import Field
 
 from attacks._base import NotApplicableError

@@ -7,6 +7,7 @@ from accountant import check
 from attacks.statistics.certify.certificate import Certificate
 from attacks.statistics.search import last_true
 
+METHOD = "one run"
 COINS = "each canary was included by its own fair coin, and guesses were made without looking at the coins"
 
 
@@ -42,7 +43,7 @@ def epsilon_one_run(
         return p < 1 - level
 
     return Certificate(
-        method="one run",
+        method=METHOD,
         epsilon_low=last_true(refuted, 0.0, 1.0),
         mu_low=None,
         delta=delta,
