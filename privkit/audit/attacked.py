@@ -125,6 +125,7 @@ def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) 
         mu=work.mu,
         delta=work.cell.delta,
         rounds=work.cell.rounds,
+        not_gaussian=work.not_gaussian,
     )
 
 
