@@ -1,4 +1,4 @@
-"""Certificates and tightness as people read them: every method in every format, and a reason for each that is missing."""
+"""Certificates and tightness as people read them: every method in every format, a reason for each that is missing."""
 
 import csv
 import io

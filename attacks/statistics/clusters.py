@@ -35,13 +35,13 @@ class ClusteredVariance(NamedTuple):
         variance: ``None`` where a class has a single cluster, which cannot show any.
         with_member: clusters that hold a member.
         with_non_member: clusters that hold a non-member.
-        count: clusters in all.
+        clusters: in all.
     """
 
     variance: float | None
     with_member: int
     with_non_member: int
-    count: int
+    clusters: int
 
     @property
     def degrees(self) -> int:

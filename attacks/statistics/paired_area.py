@@ -170,7 +170,7 @@ def _clustered(
         member_cluster_M,
         non_member_cluster_N,
     )
-    kind = f"paired DeLong over {found.count} clusters, t with {found.degrees} df"
+    kind = f"paired DeLong over {found.clusters} clusters, t with {found.degrees} df"
     return _Spread(found.variance, float(found.degrees), kind)
 
 
