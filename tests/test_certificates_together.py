@@ -71,8 +71,9 @@ def test_a_delta_of_zero_leaves_what_needs_none() -> None:
 
 @pytest.mark.parametrize("bad", [{"delta": -0.1}, {"delta": 1.0}, {"level": 1.0}])
 def test_impossible_terms_are_an_error_and_no_reason(bad: dict[str, float]) -> None:
+    terms = {"delta": DELTA, "level": 0.95} | bad
     with pytest.raises(ValueError, match=next(iter(bad))):
-        certificates(*drawn(), **({"delta": DELTA} | bad))
+        certificates(*drawn(), delta=terms["delta"], level=terms["level"])
 
 
 def test_scores_that_are_not_numbers_are_an_error() -> None:

@@ -358,7 +358,7 @@ def test_runs_of_one_cell_share_noise_no_more_often_than_by_chance(run):
 # ---------------------------------------------------------------------- runs of other people's code
 
 
-def recorded(path: Path, *, noise: float = 1.0) -> dict[str, object]:
+def recorded(path: Path, *, noise: float = 1.0) -> dict[str, float | None]:
     """Record a run whose code keeps its clean means, with so much of the claimed noise, and audit it."""
     rng = np.random.default_rng(8)
     real = held()
