@@ -214,11 +214,12 @@ def test_questions_of_another_type_or_shape_are_refused(
 def test_an_encoder_that_is_told_to_train_stays_in_evaluation_mode() -> None:
     """Else a record's features would follow its neighbours in the batch, and a loss would name the batch."""
     torch.manual_seed(0)
-    layers = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(48), nn.Dropout(0.5), nn.Linear(48, 5))
+    norm = nn.BatchNorm1d(48)
+    layers = nn.Sequential(nn.Flatten(), norm, nn.Dropout(0.5), nn.Linear(48, 5))
     encoder = Backbone(layers, [], reading=Reading(channels=3, side=4, mean=(0.0,), deviation=(1.0,)), dim=5)
     images, others = torch.rand(2, 3, 4, 4), torch.rand(6, 3, 4, 4)
-    alone, statistics = encoder(images), layers[1].running_mean.clone()
+    alone, statistics = encoder(images), [buffer.clone() for buffer in norm.buffers()]
     nn.Sequential(encoder).train()
     assert torch.equal(encoder(torch.cat([images, others]))[:2].round(decimals=5), alone.round(decimals=5))
-    assert torch.equal(layers[1].running_mean, statistics)
+    assert all(map(torch.equal, norm.buffers(), statistics))
     assert not any(module.training for module in encoder.modules())
