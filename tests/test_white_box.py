@@ -24,6 +24,7 @@ from privkit.audit.left import left
 from privkit.audit.run import audit
 from privkit.audit.scored import RunView
 from privkit.audit.white_box import Check, Seen, checks
+from privkit.canaries.one_round import OneRound
 from privkit.clean import hidden
 from privkit.defenses._base import AbstractReleaseDefense, Known
 from privkit.defenses.faults.count_leak import CountLeak
@@ -324,6 +325,34 @@ def test_a_count_that_is_too_large_is_named_whatever_the_class_holds(run, label,
     found = checks([replace(one, view=view, left=left(view, one.truth))])["counts"]
     assert found.p_value == 0.0
     assert f"sent the count {said} records" in found.says
+
+
+@pytest.mark.parametrize(("more", "said"), [(0, ""), (1, "sent the count 3 of a class of 2 records")])
+def test_a_class_of_another_kind_of_canaries_has_the_count_that_was_planted(run, more, said):
+    kind = OneRound(count=2, norm=3.0)
+    designed = kind.design(clients=1, dim=DIM, first_label=90, seed=0)
+    yes = kind.answers(designed, seed=0)
+    planted = kind.planted(designed, yes, round=0)
+    own = Embeddings(vectors=planted.vectors, labels=planted.labels, encoder=DependsOn.PUBLIC)
+    sent = Igpp(epsilon=2.0).mechanism(rounds=1).privatize(own, SeededNoise(keyed(0, Purpose.RELEASE)))
+    payload = sent.payload
+    assert isinstance(payload, Prototypes)
+    assert payload.counts is not None
+    swollen = replace(payload, counts=payload.counts + more * (payload.labels == 91))
+    view = replace(
+        run,
+        transcript=Transcript.of([Release(round=0, client=0, payload=swollen, event=sent.event)]),
+        questions={**run.questions, "one_round": designed},
+    )
+    known = run.run.truth()
+    truth = Truth(
+        members=known.members,
+        canary_signs=known.canary_signs,
+        hidden={(0, 0): sent.hidden},
+        others={"one_round": yes},
+    )
+    found = checks([Seen(view, truth, left(view, truth))])["counts"]
+    assert (found.p_value, said in found.says) == (float(not more), True)
 
 
 def test_a_class_of_which_only_some_records_are_known_is_not_accused(run):
