@@ -8,7 +8,7 @@ from attacks.statistics.certify.certificate import Certificate
 from attacks.statistics.search import last_true
 
 METHOD = "one run"
-COINS = "each canary was included by its own fair coin, and guesses were made without looking at the coins"
+COINS = "the answer of each canary (in or out, as it stands or negated) was its own fair coin, and guesses looked at none"
 
 
 def epsilon_one_run(
