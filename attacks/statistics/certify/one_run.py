@@ -8,7 +8,9 @@ from attacks.statistics.certify.certificate import Certificate
 from attacks.statistics.search import last_true
 
 METHOD = "one run"
-COINS = "each answer (in or out, as it stands or negated) was a fair coin of its own, and guesses looked at none"
+COINS = (
+    "each answer (in or out, as it stands or negated) was a fair coin of its own, and guesses looked at none"
+)
 
 
 def epsilon_one_run(
