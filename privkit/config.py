@@ -91,7 +91,7 @@ class Canaries(plug.Settings):
     @classmethod
     def _not_one(cls, count: int) -> int:
         if count == 1:
-            raise ValueError("plant at least 2 canaries, or 0; half of them are negated")
+            raise ValueError("plant at least 2 canaries, or 0; a coin negates each")
         return count
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from accountant.claims import Claim
-from attacks.statistics.certify.certificate import Certificate
+from attacks.statistics.certify.certificate import Certificate, NoCertificate
 from attacks.statistics.estimate import Estimate
 from attacks.statistics.seeds import OverSeeds
 from attacks.statistics.tpr import TprAtFpr
@@ -89,7 +89,7 @@ class Taken:
         auc_ceiling: the proof's limit; ``None`` where no proof covers the cell.
         tpr_ceiling: likewise at 1 % false positives.
         tightness: mu that a canary shows / mu claimed; ``None`` for attacks that are no canary.
-        certificate: epsilon certified from below; ``None`` likewise.
+        certificates: epsilon certified from below by every method, or why it states none; empty likewise.
         adjusted_p: smallest Holm-corrected p-value of its tests against the ceiling.
         roc: its ROC, every point or as many as a figure can show.
         histogram: of its scores.
@@ -111,7 +111,7 @@ class Taken:
     auc_ceiling: float | None = None
     tpr_ceiling: float | None = None
     tightness: Estimate | None = None
-    certificate: Certificate | None = None
+    certificates: tuple[Certificate | NoCertificate, ...] = ()
     adjusted_p: float | None = None
     roc: Line | None = None
     histogram: Histogram | None = None
@@ -123,6 +123,11 @@ class Taken:
     def asks_about_canaries(self) -> bool:
         """Return whether its candidates are canaries, which test the mechanism, and not records."""
         return self.tier == "design"
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Return the first certificate that applies, which tables print; their order is fixed beforehand."""
+        return next((one for one in self.certificates if isinstance(one, Certificate)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
