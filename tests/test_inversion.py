@@ -16,8 +16,10 @@ from pydantic import ValidationError
 from accountant.events import NonPrivate
 from attacks._base import NotApplicableError
 from attacks.hijack import _losses
+from attacks.hijack._attempts import Attempts
+from attacks.hijack._goals import spread
 from attacks.hijack._optimise import StopRule, descend
-from attacks.hijack.inversion import Attempts, FeatureInversion, spread
+from attacks.hijack.inversion import FeatureInversion
 from privkit import plug, store
 from privkit.audit import inverted
 from privkit.audit._inverted_pictures import png

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attacks._base import NotApplicableError
-from attacks.hijack.inversion import Tier
+from attacks.hijack._base import Tier
 from privkit.audit.scored import RunView
 from privkit.config import RunConfig
 from privkit.methods._base import State
@@ -89,8 +89,8 @@ def shadow(view: RunView, config: RunConfig) -> dict[str, Tensor]:
     start = {name: p[order] for name, p in broadcast(view, config).items()}
     fleet = Fleet.start(Network(config.model), cohort, start, rule=config.defense.local)
     for round, state in enumerate(_broadcasts(view, config)):
-        each = [config.method.down(state, client) for client in order]
-        down = stacked_answers(each, [config.method.shared(state)], cohort.runs)
+        each = [config.answering.down(config.method, state, client) for client in order]
+        down = stacked_answers(each, [config.answering.shared(config.method, state)], cohort.runs)
         fleet.train_round(round, config.method, down)
     back = np.argsort(order)
     return {name: p[back] for name, p in fleet.params.items()}
@@ -115,12 +115,12 @@ def _shadow_clients(view: RunView) -> list[Client]:
 
 def _broadcasts(view: RunView, config: RunConfig) -> list[State]:
     """Return the server's state after each round, as the server itself computed it from what it got."""
-    info = view.run.info
-    state = config.method.start(dim=info.dim, num_classes=info.num_classes, seed=info.seed or 0)
+    info, server = view.run.info, config.answering
+    state = server.start(config.method, dim=info.dim, num_classes=info.num_classes, seed=info.seed or 0)
     states = []
     for round in range(view.run.rounds):
         got = {r.client: r.payload for r in view.transcript.releases if r.round == round}
         uploads = {m: p.only(p.labels < info.num_classes) for m, p in got.items() if isinstance(p, ByClass)}
-        state = config.method.merge(state, config.method.arrived(uploads))
+        state = server.merge(config.method, state, uploads)
         states.append(state)
     return states
