@@ -7,7 +7,7 @@ from typing import Any
 from accountant.assumptions import ASSUMPTIONS, Assumption
 from accountant.bound import Bound
 from privkit import atomic
-from reports import assumption_tables, audit_table, findings_file, page_tables
+from reports import assumption_tables, audit_table, findings_file, gains, page_tables
 from reports.findings import Findings, Verdict
 from reports.table import Table, finite
 
@@ -39,6 +39,7 @@ def tables(findings: Findings) -> dict[str, Table]:
     found = {"cells": audit_table.cells(findings), "attacks": audit_table.attacks(findings)}
     others = {
         "inversions": page_tables.inversions(findings),
+        "gains": gains.gains(findings),
         "broken": assumption_tables.broken(findings),
         "relations": assumption_tables.relations(findings),
     }
@@ -96,6 +97,7 @@ def markdown(findings: Findings) -> str:
         audit_table.attacks(findings).markdown(),
         "",
         *_inversions(findings),
+        *_gains(findings),
         *(line for note in notes(findings) for line in (note, "")),
         "## What was run",
         "",
@@ -119,6 +121,11 @@ def _assumption_tables(findings: Findings) -> list[str]:
             else []
         ),
     ]
+
+
+def _gains(findings: Findings) -> list[str]:
+    table = gains.gains(findings)
+    return ["## What malicious servers gained", "", table.markdown(), ""] if table.rows else []
 
 
 def _inversions(findings: Findings) -> list[str]:

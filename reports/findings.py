@@ -86,6 +86,7 @@ class Taken:
         advantage: TPR - FPR on held-out candidates.
         best_f1: F1 at the threshold that is best on these very candidates: optimistic, to be read beside its null.
         auc_by_seed: spread of the AUC over seeds.
+        auc_of_run: the AUC of every run, in their order; ``None`` where a run has none.
         auc_ceiling: the proof's limit; ``None`` where no proof covers the cell.
         tpr_ceiling: likewise at 1 % false positives.
         tightness: mu that a canary shows / mu claimed; ``None`` for attacks that are no canary.
@@ -108,6 +109,7 @@ class Taken:
     advantage: Estimate | None = None
     best_f1: Estimate | None = None
     auc_by_seed: OverSeeds | None = None
+    auc_of_run: tuple[float | None, ...] = ()
     auc_ceiling: float | None = None
     tpr_ceiling: float | None = None
     tightness: Estimate | None = None
@@ -192,6 +194,7 @@ class Inversion:
         ssim, ssim_random, ssim_class: the same of the SSIM to that member.
         rank: mean rank of the nearest member among members and non-members of the class.
         rank_chance: the same without any memory of who was a member.
+        of_run: cosine, centred cosine, Top-1, PSNR, SSIM and rank of every run that was attacked, by name.
         rebuilt: every target.
         reason: why there are no numbers; empty when there are.
     """
@@ -221,6 +224,7 @@ class Inversion:
     ssim_class: float | None = None
     rank: float | None = None
     rank_chance: float | None = None
+    of_run: tuple[dict[str, float], ...] = ()
     rebuilt: tuple[Rebuilt, ...] = ()
     reason: str = ""
 

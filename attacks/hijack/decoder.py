@@ -46,7 +46,7 @@ class LearnedDecoder(AbstractHijack):
     reads_pictures: ClassVar[bool] = True
 
     steps: int = Field(default=300, ge=1, description="steps of training, for each encoder that differs")
-    batch_size: int = Field(default=64, ge=1, description="images per step, all that there are at most")
+    batch_size: int = Field(default=32, ge=1, description="images per step, all that there are at most")
     learning_rate: float = Field(default=2e-3, gt=0, description="Adam step size")
     feature: float = Field(
         default=0.1,

@@ -314,14 +314,14 @@ def _first(array: np.ndarray) -> float:
 
 def _findings(attack: AbstractHijack, config: RunConfig, judged: list[_Judged], *, seeds: int) -> Inversion:
     """Return the means over all targets of all runs."""
-    shown = [one.rebuilt for one in judged]
+    shown, each = [one.rebuilt for one in judged], len(judged) // seeds
     return Inversion(
         attack=attack.name,
         tier=attack.tier,
         who="malicious server" if config.answering.malicious else attack.who,
         knows=attack.knows,
         target=attack.target,
-        budget=_budget(attack, len(judged) // seeds),
+        budget=_budget(attack, each),
         seeds=seeds,
         cosine=float(np.mean([one.to_clean for one in shown])),
         cosine_random=float(np.mean([one.random for one in shown])),
@@ -332,9 +332,21 @@ def _findings(attack: AbstractHijack, config: RunConfig, judged: list[_Judged], 
             np.array([one.hit for one in shown]), classes=min(one.classes for one in judged)
         ),
         top1_undone=float(np.mean([one.undone for one in judged])),
+        of_run=tuple(_of_run(judged[i : i + each]) for i in range(0, len(judged), each)),
         rebuilt=tuple(shown),
         **{name: _mean([one.averaged[name] for one in judged]) for name in judged[0].averaged},
     )
+
+
+def _of_run(judged: list[_Judged]) -> dict[str, float]:
+    """Return the means over the targets of one run that two cells are compared by."""
+    shown = [one.rebuilt for one in judged]
+    return {
+        "cosine": float(np.mean([one.to_clean for one in shown])),
+        "centred": float(np.mean([one.centred for one in shown])),
+        "top1": float(np.mean([one.hit for one in shown])),
+        **{name: float(np.mean([one.averaged[name] for one in judged])) for name in ("psnr", "ssim", "rank")},
+    }
 
 
 def _mean(values: list[float]) -> float | None:

@@ -34,7 +34,10 @@ class StallingPrototypes(AbstractServer):
     citation: ClassVar[str] = "boenisch2023, wen2022"
 
     distance: float = Field(
-        default=1e6, gt=0, description="K, length of the two answers, in the units of the embedding"
+        default=1e6,
+        gt=0,
+        description="K, length of the two answers, in the units of the embedding; where the server itself trains on "
+        "prototypes, as that of mpft does, so much makes it diverge",
     )
 
     def refuse_method(self, method: AbstractMethod) -> None:
