@@ -21,7 +21,7 @@ ON_WEIGHTS = [
     "rmia",
 ]
 ON_CANARIES = ["antipodal", "label_moving", "one_round", "presence"]
-NAMES = sorted(["inversion", *ON_CANARIES, *ON_PROTOTYPES, *ON_WEIGHTS])
+NAMES = sorted(["decoder", "inversion", *ON_CANARIES, *ON_PROTOTYPES, *ON_WEIGHTS])
 
 
 def written(tmp_path: Path, text: str) -> Path:

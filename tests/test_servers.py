@@ -75,12 +75,12 @@ def test_an_anchoring_server_holds_classes_where_they_were(trained):
 
 
 def test_classes_are_pulled_towards_mutually_orthogonal_points(trained):
-    """Towards the very points: each class has come nearer to its own than the honest run's has."""
+    """After the first answer each class has come nearer to its own point than an honest run's has."""
     aims = Run(trained / "orthogonal" / "seed-0").state(8)["server.poison.aim"]
     assert np.abs(aims @ aims.T - np.diag((aims**2).sum(1))).max() < 1e-5
 
     def nearness(cell: str) -> np.ndarray:
-        found = means(trained, cell)[-1]
+        found = means(trained, cell)[1]
         return (found * aims).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(aims, axis=1)
 
     assert (nearness("orthogonal") > nearness("honest")).mean() >= 0.9

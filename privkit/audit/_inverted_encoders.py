@@ -11,6 +11,7 @@ from attacks._base import NotApplicableError
 from attacks.hijack._base import Tier
 from privkit.audit.scored import RunView
 from privkit.config import RunConfig
+from privkit.errors import InputError
 from privkit.methods._base import State
 from privkit.models._cache import sha256_of
 from privkit.network import Network
@@ -19,6 +20,8 @@ from privkit.train.answers import stacked_answers
 from privkit.train.cohort import Client, Cohort
 from privkit.train.local import Fleet
 from privkit.transcript import Records
+
+_MODAL = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,13 @@ class Encoders:
     backbone: nn.Module
     model: Network
     params: Mapping[str, Tensor]
+
+    def __post_init__(self) -> None:
+        # batch statistics and dropout would make an image's embedding depend on the others, and on chance
+        if any(part.training and isinstance(part, _MODAL) for part in self.backbone.modules()):
+            raise InputError(
+                "the encoder is in training mode, where an embedding depends on the batch; call eval() in module()"
+            )
 
     def __call__(self, images: Tensor, clients_N: Tensor) -> Tensor:
         """Return the embedding of each image under the encoder of its client, shape [N, d]."""

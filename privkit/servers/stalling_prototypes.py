@@ -36,8 +36,8 @@ class StallingPrototypes(AbstractServer):
     distance: float = Field(
         default=1e6,
         gt=0,
-        description="K, length of the two answers, in the units of the embedding; where the server itself trains on "
-        "prototypes, as that of mpft does, so much makes it diverge",
+        description="K, length of the two answers, in the units of the embedding; a method whose server trains on "
+        "prototypes, such as mpft, diverges at so much",
     )
 
     def refuse_method(self, method: AbstractMethod) -> None:
