@@ -95,7 +95,7 @@ def test_noise_alone_leaves_it_at_its_floor(plain: Opened) -> None:
 
 def test_every_tier_runs_end_to_end_and_knows_more_than_the_one_before(adapter: Opened) -> None:
     found = {
-        tier: adapter.invert(LearnedDecoder(tier=tier, targets=8, steps=150, round=2))
+        tier: adapter.invert(LearnedDecoder(tier=tier, targets=6, steps=100, round=2))
         for tier in ("public", "shadow", "client")
     }
     assert {one.reason for one in found.values()} == {""}
