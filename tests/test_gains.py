@@ -50,7 +50,8 @@ def test_only_a_malicious_server_with_an_honest_twin_gains(config):
 
 def test_a_named_honest_server_is_a_twin_too():
     found = audited(poisoned=CONFIG | {"server": EVIL})
-    runs = dict(found.provenance["runs"])
+    runs = found.provenance["runs"]
+    assert isinstance(runs, dict)
     runs["honest"] = runs["honest"] | {"config": CONFIG | {"server": {"name": "honest"}}}
     assert gains(replace(found, provenance={**found.provenance, "runs": runs})).rows
 

@@ -5,11 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attacks._known_noise import prototypes
 from privkit import plug
 from privkit.config import RunConfig, Study
 from privkit.errors import InputError
+from privkit.methods._base import AbstractPrototypeMethod
 from privkit.methods.fedproto import FedProto
 from privkit.release import Prototypes, SumsAndCounts
+from privkit.servers._base import AbstractServer
 from privkit.servers.honest import HonestServer
 from privkit.servers.poisoned_prototypes import PoisonedPrototypes
 from privkit.servers.stalling_prototypes import StallingPrototypes
@@ -25,8 +28,8 @@ SETTINGS = {
     "defense": {"name": "none"},
     "rounds": 8,
 }
-METHODS = [method for _, method in plug.every("privkit.methods") if method().sends.value == "prototypes"]
-MALICIOUS = [server for _, server in plug.every("privkit.servers") if server.malicious]
+METHODS = [m for _, m in plug.every("privkit.methods") if issubclass(m, AbstractPrototypeMethod)]
+MALICIOUS = [s for _, s in plug.every("privkit.servers") if issubclass(s, AbstractServer) and s.malicious]
 DIM, C = 6, 3
 
 
@@ -54,7 +57,9 @@ def means(root: Path, cell: str) -> np.ndarray:
     """Return the mean over clients of every class's prototype after each round, shape [rounds, classes, d]."""
     releases = Run(root / cell / "seed-0").transcript().releases
     rounds = sorted({release.round for release in releases})
-    return np.array([np.mean([r.payload.vectors for r in releases if r.round == t], axis=0) for t in rounds])
+    return np.array(
+        [np.mean([prototypes(r).vectors for r in releases if r.round == t], axis=0) for t in rounds]
+    )
 
 
 def drift(root: Path, cell: str) -> float:
@@ -152,6 +157,7 @@ def test_feedback_is_in_proportion_to_the_error():
 def test_a_gain_of_one_sends_the_aim_itself():
     server, method = PoisonedPrototypes(aim="orthogonal", gain=1.0), FedProto()
     state = server.start(method, dim=DIM, num_classes=C, seed=0)
+    gram = np.zeros((C, C))
     for round in range(2):
         state = server.merge(method, state, uploads(round))
         told = server.shared(method, state)["prototypes"].astype(np.float64)

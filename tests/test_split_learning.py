@@ -53,15 +53,16 @@ def sent(count: int = 6) -> torch.Tensor:
 # ---------------------------------------------------------------------- what the attack reaches
 
 
-def test_fsha_ends_below_half_of_the_passive_error_and_below_knowing_the_class():
-    """The stated factor, at a quarter of the shipped budget: the honest curious server of the same knowledge loses."""
-    settings = load(CONFIG).model_copy(update={"steps": 700, "learning_rate": 1e-3, "channels": 8})
+def test_fsha_rebuilds_images_far_better_than_a_passive_server_of_the_same_knowledge():
+    """With a seventh of the shipped work, and a client that learns faster; measured 0.013 of 0.096 and 0.024."""
+    quick = {"steps": 300, "batch_size": 64, "learning_rate": 1e-3, "attack": Fsha(penalty=10.0)}
+    settings = load(CONFIG).model_copy(update=quick)
     found = rebuild(settings, parties(settings, 0), 0)
     errors = {name: float(((x - found[PRIVATE]) ** 2).mean()) for name, x in found.items() if name != PRIVATE}
-    assert errors[ACTIVE] < 0.75 * errors["passive, shadow"]
+    assert errors[ACTIVE] < 0.5 * errors["passive, same knowledge"]
     assert errors[ACTIVE] < 0.5 * errors["passive, broadcast"]
-    assert errors[ACTIVE] < errors["mean picture of the class"]
-    assert errors["passive, client's own"] < 0.2 * errors["passive, shadow"]
+    assert errors[ACTIVE] < 0.8 * errors["mean picture of the class"]
+    assert errors["passive, client's own"] < errors["passive, shadow"] < errors["passive, same knowledge"]
 
 
 # ---------------------------------------------------------------------- servers against their definitions
@@ -203,7 +204,7 @@ def test_the_command_writes_table_and_pictures(tmp_path):
     assert found.exit_code == 0, found.output
     assert "passive, shadow" in found.output
     with Image.open(tmp_path / "out" / "pictures.png") as picture:
-        assert picture.size == (3 * 10 * 16, 3 * 6 * 16)
+        assert picture.size == (3 * 10 * 16, 3 * 7 * 16)
     rows = json.loads((tmp_path / "out" / "hijack.json").read_text(encoding="utf-8"))
     assert "fsha" in json.dumps(rows)
     assert "FSHA's MSE / this" in (tmp_path / "out" / "hijack.md").read_text(encoding="utf-8")

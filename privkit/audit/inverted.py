@@ -7,7 +7,7 @@ the member embeddings under that encoder, before clip and noise. Under a frozen 
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -315,7 +315,7 @@ def _first(array: np.ndarray) -> float:
 def _findings(attack: AbstractHijack, config: RunConfig, judged: list[_Judged], *, seeds: int) -> Inversion:
     """Return the means over all targets of all runs."""
     shown, each = [one.rebuilt for one in judged], len(judged) // seeds
-    return Inversion(
+    found = Inversion(
         attack=attack.name,
         tier=attack.tier,
         who="malicious server" if config.answering.malicious else attack.who,
@@ -334,8 +334,9 @@ def _findings(attack: AbstractHijack, config: RunConfig, judged: list[_Judged], 
         top1_undone=float(np.mean([one.undone for one in judged])),
         of_run=tuple(_of_run(judged[i : i + each]) for i in range(0, len(judged), each)),
         rebuilt=tuple(shown),
-        **{name: _mean([one.averaged[name] for one in judged]) for name in judged[0].averaged},
     )
+    means = {name: _mean([one.averaged[name] for one in judged]) for name in judged[0].averaged}
+    return replace(found, **means)  # pyright: ignore[reportArgumentType]
 
 
 def _of_run(judged: list[_Judged]) -> dict[str, float]:

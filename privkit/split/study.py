@@ -35,6 +35,7 @@ PRIVATE = "private"
 ACTIVE = "fsha"
 KNOWS = {
     "mean picture of the class": "the labels that come along; no feature is looked at",
+    "passive, same knowledge": "what fsha knows; a shadow client that starts from weights of its own",
     "passive, broadcast": "the weights that the client started from",
     "passive, shadow": "the weights that the client started from, and how it trains",
     "passive, client's own": "the client's final weights, which no server has: an upper bound",
@@ -78,8 +79,9 @@ def rebuild(
     active = settings.attack.server(public, batch_size=settings.batch_size, seed=base + 3)
     hijacked = _trained(settings, who, active, base, progress, "split learning, malicious server")
     encoders = {
+        "passive, same knowledge": _shadow(settings, who, base, base + 11, progress).net,
         "passive, broadcast": _start(settings, who, base),
-        "passive, shadow": _shadow(settings, who, base, progress).net,
+        "passive, shadow": _shadow(settings, who, base, base, progress).net,
         "passive, client's own": client.net,
     }
     found = {PRIVATE: who.images.numpy(), "mean picture of the class": _class_means(who)}
@@ -110,35 +112,29 @@ def _trained(
     stage: str,
 ) -> SplitClient:
     """Return the client after all steps with some server."""
-    client = SplitClient(
-        _start(settings, who, seed),
-        who.images,
-        who.labels,
-        learning_rate=settings.learning_rate,
-        seed=seed,
-    )
-    progress(stage, 0, settings.steps)
-    client.train(
-        server,
-        steps=settings.steps,
-        batch_size=settings.batch_size,
-        after_step=lambda step: progress(stage, step, settings.steps),
-    )
-    return client
+    start = _start(settings, who, seed)
+    client = SplitClient(start, who.images, who.labels, learning_rate=settings.learning_rate, seed=seed)
+    return _after_all(client, server, settings, progress, stage)
 
 
-def _shadow(settings: SplitSettings, who: Parties, seed: int, progress: Progress) -> SplitClient:
-    """Return what the protocol makes of the server's own images, from the weights that the client started from."""
-    own = Parties(images=who.public.images, labels=who.public.labels, public=who.public)
-    server = HonestSplitServer(who.public, learning_rate=settings.server_rate, seed=seed + 1)
+def _shadow(settings: SplitSettings, who: Parties, seed: int, start: int, progress: Progress) -> SplitClient:
+    """Return what the protocol makes of the server's own images, from the weights that some seed gives."""
+    public = who.public
     client = SplitClient(
-        _start(settings, who, seed),
-        own.images,
-        own.labels,
+        _start(settings, who, start),
+        public.images,
+        public.labels,
         learning_rate=settings.learning_rate,
         seed=seed + 5,
     )
-    stage = "split learning, shadow client"
+    server = HonestSplitServer(public, learning_rate=settings.server_rate, seed=seed + 1)
+    return _after_all(client, server, settings, progress, "split learning, shadow client")
+
+
+def _after_all(
+    client: SplitClient, server: AbstractSplitServer, settings: SplitSettings, progress: Progress, stage: str
+) -> SplitClient:
+    """Return a client once it has trained."""
     progress(stage, 0, settings.steps)
     client.train(
         server,
