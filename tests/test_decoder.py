@@ -98,15 +98,15 @@ def test_noise_alone_leaves_it_at_its_floor(plain: Opened) -> None:
     assert found.rank == pytest.approx(found.rank_chance, abs=0.8)
 
 
-def test_every_tier_runs_end_to_end_and_knows_more_than_the_one_before(adapter: Opened) -> None:
+def test_every_tier_runs_end_to_end_and_the_clients_own_encoder_is_worth_most(adapter: Opened) -> None:
     found = {
         tier: adapter.invert(LearnedDecoder(tier=tier, targets=6, steps=100, round=2))
         for tier in ("public", "shadow", "client")
     }
     assert {one.reason for one in found.values()} == {""}
     cosine = {tier: number(one.cosine) for tier, one in found.items()}
-    assert cosine["client"] > cosine["public"]
-    assert cosine["shadow"] > cosine["public"]
+    assert cosine["client"] == max(cosine.values())
+    assert len(set(cosine.values())) == 3
     assert all("images of the same domains that no client holds" in one.knows for one in found.values())
 
 
