@@ -42,6 +42,12 @@ def test_a_file_changes_what_it_names_and_leaves_the_rest():
     assert sorted({attack.name for attack in attacks}) == NAMES
 
 
+@pytest.mark.parametrize("name", ["hijack-quick", "hijack-poisoned"])
+def test_the_other_files_of_attacks_are_valid(name):
+    attacks = configured(Path(__file__).parents[1] / "configs" / f"{name}.yaml")
+    assert {"inversion", "decoder"} <= {attack.name for attack in attacks}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
