@@ -7,7 +7,7 @@ from typing import Any
 from accountant.assumptions import ASSUMPTIONS, Assumption
 from accountant.bound import Bound
 from privkit import atomic
-from reports import assumption_tables, audit_table, certificate_tables, findings_file, page_tables
+from reports import assumption_tables, audit_table, certificate_tables, findings_file, gains, page_tables
 from reports.findings import Findings, Verdict
 from reports.table import Table, finite
 
@@ -40,6 +40,7 @@ def tables(findings: Findings) -> dict[str, Table]:
     others = {
         "certificates": certificate_tables.certified(findings),
         "inversions": page_tables.inversions(findings),
+        "gains": gains.gains(findings),
         "broken": assumption_tables.broken(findings),
         "relations": assumption_tables.relations(findings),
     }
@@ -99,6 +100,7 @@ def markdown(findings: Findings) -> str:
         "",
         *_certified(findings),
         *_inversions(findings),
+        *_gains(findings),
         *(line for note in notes(findings) for line in (note, "")),
         "## What was run",
         "",
@@ -127,6 +129,11 @@ def _assumption_tables(findings: Findings) -> list[str]:
 def _certified(findings: Findings) -> list[str]:
     table = certificate_tables.certified(findings)
     return ["## Certified from below", "", table.markdown(), ""] if table.rows else []
+
+
+def _gains(findings: Findings) -> list[str]:
+    table = gains.gains(findings)
+    return ["## What malicious servers gained", "", table.markdown(), ""] if table.rows else []
 
 
 def _inversions(findings: Findings) -> list[str]:

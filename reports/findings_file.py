@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -13,8 +12,6 @@ from reports import ranges
 from reports.findings import Findings
 
 SCHEMA = 5
-BEFORE = 4
-"""The older schema that is read as well."""
 NAME = "findings.json"
 _FINDINGS = TypeAdapter(Findings)
 
@@ -25,19 +22,16 @@ def write(path: Path, findings: Findings) -> None:
 
 
 def read(path: Path) -> Findings:
-    """Return what :func:`write` wrote, equal to what it was given; also what it wrote in the schema before.
+    """Return what :func:`write` wrote, equal to what it was given.
 
     Raises:
         InputError: no such file, one of another schema, a damaged one, or one with numbers that no audit finds.
     """
     document = atomic.read_json(path)
     schema = document.get("schema") if isinstance(document, dict) else None
-    if schema == BEFORE:
-        document = _from_before(document)
-    elif schema != SCHEMA:
+    if schema != SCHEMA:
         raise InputError(
-            f"{path} has schema {schema}; this version reads {SCHEMA} and {BEFORE}: run `privkit audit` on its runs "
-            "again."
+            f"{path} has schema {schema}; this version reads {SCHEMA}: run `privkit audit` on its runs again."
         )
     try:
         found = _FINDINGS.validate_python(document.get("findings"))
@@ -56,16 +50,6 @@ def read(path: Path) -> Findings:
     if odd is not None:
         raise InputError(f"{path} holds {odd}; it was edited: run `privkit audit` on its runs again.")
     return found
-
-
-def _from_before(document: dict[str, Any]) -> dict[str, Any]:
-    """Return findings of the schema before in this one: an attack on canaries had one certificate, now a list."""
-    cells = (document.get("findings") or {}).get("cells") or []
-    for taken in (taken for cell in cells for taken in cell.get("taken") or []):
-        if "certificate" in taken:
-            found = taken.pop("certificate")
-            taken["certificates"] = [] if found is None else [found]
-    return {**document, "schema": SCHEMA}
 
 
 def _content(findings: Findings) -> bytes:

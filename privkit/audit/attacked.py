@@ -8,7 +8,7 @@ import numpy as np
 from attacks._base import BEYOND, AbstractAttack, NotApplicableError
 from attacks._known_noise import sent_instead
 from attacks._models import shows_models
-from attacks.hijack.inversion import FeatureInversion
+from attacks.hijack._base import AbstractHijack
 from privkit.audit import taken
 from privkit.audit.choice import Attack
 from privkit.audit.chosen import choices
@@ -36,7 +36,7 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
     failed, unplanted = [], []
     for done, attack in enumerate(attacks):
         progress("audit", done, len(attacks))
-        if isinstance(attack, FeatureInversion):
+        if isinstance(attack, AbstractHijack):
             failed += _invert(work, attack, answers, progress)
             continue
         if _about_nothing(work, attack):
@@ -68,7 +68,7 @@ def look_inside(work: Work, seen: Sequence[Seen]) -> None:
 def keep_scores(work: Work, attacks: Sequence[Attack]) -> None:
     """Keep in ``audit/`` what every attack scores the candidates of a cell; no score needs ``truth/``."""
     for attack in attacks:
-        if isinstance(attack, FeatureInversion) or _unasked(work, attack):
+        if isinstance(attack, AbstractHijack) or _unasked(work, attack):
             continue
         for view in work.views:
             # why an attack has none is said where there is a truth to judge by
@@ -95,10 +95,8 @@ def _unasked(work: Work, attack: AbstractAttack) -> str:
     return _UNASKED.get(attack.asks_about) or _UNPLANTED.format(attack.asks_about)
 
 
-def _invert(
-    work: Work, attack: FeatureInversion, answers: list[taken.Truth], progress: Progress
-) -> list[str]:
-    """Run feature inversion on a cell; return a sentence if it broke."""
+def _invert(work: Work, attack: AbstractHijack, answers: list[taken.Truth], progress: Progress) -> list[str]:
+    """Run an attack that rebuilds images on a cell; return a sentence if it broke."""
     try:
         work.inversions.append(invert(work.cell, work.views, answers, attack, progress=progress))
     except Exception as error:

@@ -173,6 +173,7 @@ def measure(
         advantage=held_out_advantage(members, non_members, seed=0),
         best_f1=best_f1(members, non_members),
         auc_by_seed=over_seeds(by_seed),
+        auc_of_run=tuple(by_seed),
         auc_ceiling=None if limit is None else limit.auc,
         tpr_ceiling=None if limit is None else limit.tpr(rate),
         tightness=tightness(area, mu=mu) if attack.reaches_claim and mu else None,
