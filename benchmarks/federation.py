@@ -20,11 +20,11 @@ from privkit.network import Network
 from privkit.noise import NoNoise, Purpose, keyed
 from privkit.personal import PersonalModel
 from privkit.release import Payload
+from privkit.servers.honest import HonestServer
 from privkit.train.answers import stacked_answers
 from privkit.train.cohort import Client, Cohort
 from privkit.train.local import Fleet
 from privkit.train.memory import keep_freed_memory
-from privkit.train.server import HonestServer
 
 CPU = torch.device("cpu")
 

@@ -12,7 +12,7 @@ from scipy import stats
 from attacks.statistics.area import delong
 from attacks.statistics.bootstrap import auc_replicates, tpr_replicates
 from attacks.statistics.tpr import exact_rate
-from benchmarks import null_runs
+from benchmarks import correct_runs, null_runs
 from benchmarks.protocol import Limit, Result, agree, cpu_seconds, ratios, spread
 
 REPLICATES = 1000
@@ -123,4 +123,5 @@ ROWS: list[Callable[[], list[Result]]] = [
     partial(resampling, 1_000_000, 150, 400, probes=2),
     variance,
     *null_runs.ROWS,
+    *correct_runs.ROWS,
 ]

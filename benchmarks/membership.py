@@ -4,6 +4,7 @@ Ours is what attacks of ``attacks/model/`` call. Peers, in ``attack_peers/``, fo
 of it is copied. In P9 and P10 the last of the peer's (or of the ridge) heads is the target, and all others attack it.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -45,6 +46,12 @@ def torch_loop(given: Given) -> Work:
     return partial(shadow_loop.torch_logits, given)
 
 
+def sklearn_loop(given: Given) -> Work:
+    from benchmarks.attack_peers import logistic_loop
+
+    return partial(logistic_loop.sklearn_logits, given)
+
+
 def strength(given: Given, others_SN: np.ndarray, target_N: np.ndarray) -> float:
     """Return the AUC of LiRA against the last of the halves, by models on all others."""
     held = given.held[:-1]
@@ -64,6 +71,25 @@ def same_strength(given: Given, theirs: Work, *, allowed: float = 0.01) -> tuple
     return f"LiRA's AUC {mine:.3f} and {other:.3f}, {allowed:g} apart allowed", not abs(
         mine - other
     ) <= allowed
+
+
+TARGETS = 4
+
+
+def equal_strength(given: Given, theirs: Work, *, allowed: float = 0.01) -> tuple[str, bool]:
+    """Attack some heads of each side with all others of that side: solvers differ, and heads must attack as well."""
+    mine, other = (_on_its_own(given, logits) for logits in (stacked_logits(given), theirs()))
+    said = f"LiRA's AUC on heads of its own kind {mine:.3f} and {other:.3f}, {allowed:g} apart allowed"
+    return said, not abs(mine - other) <= allowed
+
+
+def _on_its_own(given: Given, logits_SNC: np.ndarray) -> float:
+    values_SN, found = rescaled_logits(logits_SNC.astype(np.float64), given.y), []
+    for target in range(TARGETS):
+        order = np.roll(np.arange(len(values_SN)), target)  # the last of these is the target
+        values, turned = values_SN[order], replace(given, held=given.held[order])
+        found.append(strength(turned, values[:-1], values[-1]))
+    return float(np.mean(found))
 
 
 # ---------------------------------------------------------------------- P10: both sides of every record, in closed form
@@ -155,6 +181,17 @@ _ROWS = [
         ours=lambda: stacked_shadows(many()),
         theirs=lambda: torch_loop(many()),
         check=lambda: same_strength(given := many(), torch_loop(given)),
+        must=7.0,
+        stretch=15.0,
+        turns=3,
+    ),
+    _row(
+        id="P9",
+        workload="64 shadow heads, 20 passes each",
+        peer="sklearn, a fit per shadow",
+        ours=lambda: stacked_shadows(many()),
+        theirs=lambda: sklearn_loop(many()),
+        check=lambda: equal_strength(given := many(), sklearn_loop(given)),
         must=7.0,
         stretch=15.0,
         turns=3,

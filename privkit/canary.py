@@ -74,15 +74,17 @@ def design(
 
 
 def signs(canaries: Records, *, seed: int) -> Bool[np.ndarray, " K"]:
-    """Return which canaries are planted as they stand; half of each class (rounded down), at random."""
+    """Return which canaries are planted as they stand: a fair coin for each, as one-run limits on epsilon want."""
     planted = np.zeros(len(canaries), dtype=bool)
     for client in np.unique(canaries.clients):
         rng = keyed(seed, Purpose.CANARY_SIGNS, client=int(client))
-        mine = np.flatnonzero(canaries.clients == client)
-        for label in np.unique(canaries.labels[mine]):
-            rows = mine[canaries.labels[mine] == label]
-            planted[rng.permutation(rows)[: len(rows) // 2]] = True
+        planted[canaries.clients == client] = coins(rng, int((canaries.clients == client).sum()))
     return planted
+
+
+def coins(rng: np.random.Generator, count: int) -> Bool[np.ndarray, " K"]:
+    """Return so many independent fair coins."""
+    return rng.random(count) < 0.5
 
 
 def planted(canaries: Records, signs_K: Bool[np.ndarray, " K"]) -> Records:

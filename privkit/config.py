@@ -27,12 +27,15 @@ from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod
 from privkit.models._base import AbstractEncoder
 from privkit.personal import PersonalModel
+from privkit.servers._base import AbstractServer
+from privkit.servers.honest import HonestServer
 
 _PLUGINS = {
     "data": "privkit.data",
     "encoder": "privkit.models",
     "method": "privkit.methods",
     "defense": "privkit.defenses",
+    "server": "privkit.servers",
 }
 _NO_NAME = re.compile(r"[^\w.-]")
 _LONGEST = 200
@@ -91,7 +94,7 @@ class Canaries(plug.Settings):
     @classmethod
     def _not_one(cls, count: int) -> int:
         if count == 1:
-            raise ValueError("plant at least 2 canaries, or 0; half of them are negated")
+            raise ValueError("plant at least 2 canaries, or 0; a coin negates each")
         return count
 
 
@@ -171,6 +174,14 @@ class RunConfig(plug.Settings):
     precision: Precision = Field(
         default=Precision.FP32, description="numbers that passes are computed in: fp32 or bf16"
     )
+    server: AbstractServer | None = Field(
+        default=None, description="who merges and answers: honest, unless a malicious one is named"
+    )
+
+    @property
+    def answering(self) -> AbstractServer:
+        """Return the server: the honest one, where none is named."""
+        return self.server or HonestServer()
 
     @field_validator("other_canaries", mode="before")
     @classmethod
@@ -218,6 +229,11 @@ class RunConfig(plug.Settings):
             raise InputError(f"{where}: {plug.describe(error, cls)}") from None
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
+
+    @model_validator(mode="after")
+    def _server_has_something_to_do(self) -> "RunConfig":
+        self.answering.refuse_method(self.method)
+        return self
 
     def settings(self) -> dict[str, Any]:
         """Return the configuration as plain values, defaults written out; a section that is not there is left out."""

@@ -33,6 +33,7 @@ from accountant.budget import Budget
 from accountant.contract import DependsOn
 from accountant.events import Event
 from privkit import canary, fits, terms
+from privkit.clean import hidden
 from privkit.defenses._base import Known, Mechanism
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
@@ -173,14 +174,40 @@ class Recorder:
         """
         self._inbox.reserve(client, event)
 
-    def record(self, *, round: int, client: int, payload: Payload, event: Event) -> None:
+    def record(
+        self,
+        *,
+        round: int,
+        client: int,
+        payload: Payload,
+        event: Event,
+        clean: np.ndarray | None = None,
+        groups: np.ndarray | None = None,
+        counts: np.ndarray | None = None,
+    ) -> None:
         """Record one message; a round is committed when all of its clients have sent theirs.
+
+        Args:
+            round: the round that is open.
+            client: who sends.
+            payload: what is sent.
+            event: what it costs.
+            clean: what was computed before the noise, for the auditor alone: its rows as released, shape [P, d]. The
+                audit then also checks noise, clip and counts, not only what canaries show.
+            groups: with ``clean`` and noise by group: the group of each coordinate, shape [d].
+            counts: with ``clean`` and noisy counts: the true ones, shape [P].
 
         Raises:
             BudgetExceededError: the message would exceed the budget; it is not recorded.
-            InputError: the message does not fit the run.
+            InputError: the message, or what was computed before its noise, does not fit the run.
         """
-        self._record(Release(round=round, client=client, payload=payload, event=event), None)
+        message = Release(round=round, client=client, payload=payload, event=event)
+        if clean is None and (groups is not None or counts is not None):
+            raise InputError(
+                "groups or counts were given without clean; give the vectors before noise as well."
+            )
+        known = None if clean is None else hidden(message, clean, groups=groups, counts=counts)
+        self._record(message, known)
 
     def _record(self, release: Release, hidden: Hidden | None) -> None:
         """Record one message, with what was computed on the way to it where that is known."""

@@ -107,6 +107,14 @@ ATTACKS = (
         right=True,
         rank=2,
     ),
+    Column(
+        key="tightness_text",
+        title="share of claimed μ [95 %]",
+        show=lambda v: v or "",
+        right=True,
+        rank=5,
+        sort="tightness",
+    ),
     Column(key="adjusted_p", title="Holm p above ceiling", show=numbers.p_value, right=True, rank=4),
 )
 
@@ -170,5 +178,9 @@ def _attack_row(cell: CellFindings, found: Taken) -> dict[str, Any]:
     row |= {key: get(found) for key, get in _NUMBERS.items()}
     row["auc_text"] = numbers.interval(row["auc"], row["auc_low"], row["auc_high"])
     row["tpr_text"] = numbers.interval(row["tpr"], row["tpr_low"], row["tpr_high"])
+    if found.tightness is not None:
+        row["tightness_text"] = numbers.interval(
+            row["tightness"], row["tightness_low"], row["tightness_high"]
+        )
     row["fp_text"] = "n/a" if row["fp"] is None else f"{row['fp']}/{row['n_non_members']}"
     return row

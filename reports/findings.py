@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from accountant.claims import Claim
-from attacks.statistics.certify.certificate import Certificate
+from attacks.statistics.certify.certificate import Certificate, NoCertificate
 from attacks.statistics.estimate import Estimate
 from attacks.statistics.seeds import OverSeeds
 from attacks.statistics.tpr import TprAtFpr
@@ -86,10 +86,11 @@ class Taken:
         advantage: TPR - FPR on held-out candidates.
         best_f1: F1 at the threshold that is best on these very candidates: optimistic, to be read beside its null.
         auc_by_seed: spread of the AUC over seeds.
+        auc_of_run: the AUC of every run, in their order; ``None`` where a run has none.
         auc_ceiling: the proof's limit; ``None`` where no proof covers the cell.
         tpr_ceiling: likewise at 1 % false positives.
         tightness: mu that a canary shows / mu claimed; ``None`` for attacks that are no canary.
-        certificate: epsilon certified from below; ``None`` likewise.
+        certificates: epsilon certified from below by every method, or why it states none; empty likewise.
         adjusted_p: smallest Holm-corrected p-value of its tests against the ceiling.
         roc: its ROC, every point or as many as a figure can show.
         histogram: of its scores.
@@ -108,10 +109,11 @@ class Taken:
     advantage: Estimate | None = None
     best_f1: Estimate | None = None
     auc_by_seed: OverSeeds | None = None
+    auc_of_run: tuple[float | None, ...] = ()
     auc_ceiling: float | None = None
     tpr_ceiling: float | None = None
     tightness: Estimate | None = None
-    certificate: Certificate | None = None
+    certificates: tuple[Certificate | NoCertificate, ...] = ()
     adjusted_p: float | None = None
     roc: Line | None = None
     histogram: Histogram | None = None
@@ -123,6 +125,11 @@ class Taken:
     def asks_about_canaries(self) -> bool:
         """Return whether its candidates are canaries, which test the mechanism, and not records."""
         return self.tier == "design"
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Return the first certificate that applies, which tables print; their order is fixed beforehand."""
+        return next((one for one in self.certificates if isinstance(one, Certificate)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +149,9 @@ class Rebuilt:
         picture: the rebuilt image, as a base64 PNG.
         nearest: the member of the class whose embedding is nearest, likewise.
         mean: the mean image of the class's members, likewise.
+        psnr: of the rebuilt image to the class's nearest member in pixels, in dB.
+        ssim: to the same member.
+        rank: of that member among the class's members and as many exchangeable records; 1 is nearest.
     """
 
     client: int
@@ -157,11 +167,14 @@ class Rebuilt:
     picture: str
     nearest: str
     mean: str
+    psnr: float | None = None
+    ssim: float | None = None
+    rank: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inversion:
-    """What feature inversion got out of one cell; the three published measures, each beside its floor.
+    """What rebuilding images got out of one cell: the three published measures and those of pixels, beside floors.
 
     Attributes:
         attack: its name.
@@ -180,6 +193,13 @@ class Inversion:
         cffd_least: what rebuilding every class mean exactly would give, ``Tr S_c`` on average.
         top1: share of targets that hit their own class, with interval; its no-skill value is 1/C.
         top1_undone: the same share for the released vectors themselves, no attack made.
+        psnr: mean PSNR to the nearest member in pixels, in dB.
+        psnr_random: the same for the images rebuilt from random directions.
+        psnr_class: the same for the mean image of the class's non-members: what knowing the class alone gives.
+        ssim, ssim_random, ssim_class: the same of the SSIM to that member.
+        rank: mean rank of the nearest member among members and non-members of the class.
+        rank_chance: the same without any memory of who was a member.
+        of_run: cosine, centred cosine, Top-1, PSNR, SSIM and rank of every run that was attacked, by name.
         rebuilt: every target.
         reason: why there are no numbers; empty when there are.
     """
@@ -201,6 +221,15 @@ class Inversion:
     cffd_least: float | None = None
     top1: Estimate | None = None
     top1_undone: float | None = None
+    psnr: float | None = None
+    psnr_random: float | None = None
+    psnr_class: float | None = None
+    ssim: float | None = None
+    ssim_random: float | None = None
+    ssim_class: float | None = None
+    rank: float | None = None
+    rank_chance: float | None = None
+    of_run: tuple[dict[str, float], ...] = ()
     rebuilt: tuple[Rebuilt, ...] = ()
     reason: str = ""
 

@@ -11,7 +11,7 @@ from privkit.errors import InputError
 from reports import ranges
 from reports.findings import Findings
 
-SCHEMA = 4
+SCHEMA = 5
 NAME = "findings.json"
 _FINDINGS = TypeAdapter(Findings)
 

@@ -5,7 +5,14 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from reports import assumption_tables, audit_files, audit_table, page_parts, page_tables
+from reports import (
+    assumption_tables,
+    audit_files,
+    audit_table,
+    certificate_tables,
+    page_parts,
+    page_tables,
+)
 from reports.figures import accuracy, learning, spending
 from reports.findings import Findings, Verdict
 
@@ -28,6 +35,7 @@ def html(findings: Findings) -> str:
         attackers=page_parts.attackers(findings),
         promised=page_tables.promised(findings),
         attacks=audit_table.attacks(findings),
+        certified=certificate_tables.certified(findings),
         cell_figures=page_parts.cell_figures(findings),
         inversions=page_tables.inversions(findings),
         pictures=page_parts.pictures(findings),

@@ -95,6 +95,14 @@ INVERSIONS = (
     _number("top1_text", "Top-1 [95 %]", show=str, sort="top1"),
     _number("top1_null", "no skill"),
     _number("top1_undone", "no attack made"),
+    _number("psnr", "PSNR, dB", show=numbers.rounded),
+    _number("psnr_random", "floor: random direction", show=numbers.rounded),
+    _number("psnr_class", "floor: mean picture of the class", show=numbers.rounded),
+    _number("ssim", "SSIM"),
+    _number("ssim_random", "floor: random direction"),
+    _number("ssim_class", "floor: mean picture of the class"),
+    _number("rank", "rank of nearest member", show=numbers.rounded),
+    _number("rank_chance", "no skill", show=numbers.rounded),
 )
 
 

@@ -30,6 +30,7 @@ _ATTACK_KEYS = (
     "tpr_ceiling",
     "adjusted_p",
     "epsilon_low",
+    "tightness_text",
 )
 _SEEDS = Column(key="seeds", title="seeds", show=numbers.count, right=True)
 

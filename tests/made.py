@@ -14,11 +14,11 @@ from accountant.gaussian import epsilon_from_mu
 from accountant.tradeoff import GaussianCurve
 from attacks.statistics.auc import auc
 from attacks.statistics.best_f1 import best_f1
-from attacks.statistics.certify.gdp import epsilon_gdp
-from attacks.statistics.confusion import confusion
+from attacks.statistics.certify.together import certificates
 from attacks.statistics.estimate import Estimate
 from attacks.statistics.roc import roc
 from attacks.statistics.seeds import over_seeds
+from attacks.statistics.tightness import tightness
 from attacks.statistics.tpr import tpr_at_fpr
 from reports.findings import (
     CellFindings,
@@ -166,7 +166,6 @@ def attack(
     n = each if tier != "design" else each // 2
     members, others = rng.normal(mu, 1.0, n), rng.normal(0.0, 1.0, n)
     area, found = auc(members, others), tpr_at_fpr(members, others, fpr="0.01")
-    at = confusion(members, others, threshold=mu / 2, threshold_source="mu/2 of the claim")
     share = [area.value if area.value is not None else 0.5] * 3
     alone = 0.5 + (share[0] - 0.5) / math.sqrt(ROUNDS)
     return Taken(
@@ -181,7 +180,8 @@ def attack(
         auc_by_seed=over_seeds(share),
         auc_ceiling=None if limit is None else limit.auc,
         tpr_ceiling=None if limit is None else limit.tpr(0.01),
-        certificate=epsilon_gdp(at, delta=1e-5) if tier == "design" else None,
+        tightness=tightness(area, mu=limit.mu) if tier == "design" and limit else None,
+        certificates=certificates(members - mu / 2, others - mu / 2, delta=1e-5) if tier == "design" else (),
         adjusted_p=None if limit is None else 1.0,
         roc=roc_line(members, others),
         histogram=histogram(members, others),

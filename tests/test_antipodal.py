@@ -94,6 +94,16 @@ def test_a_canary_inside_the_ball_is_moved_by_its_own_length(length):
     assert abs(area - wanted) < 3 * standard_error(wanted, EACH)
 
 
+@pytest.mark.parametrize("rounds", [1, 20])
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 8.0])
+def test_under_noise_by_group_success_of_all_rounds_is_what_the_proof_allows(epsilon, rounds):
+    """Groups are drawn anew in every round, and the attacker has to guess them."""
+    defense = Vpp(epsilon=epsilon, clip_norm=RADIUS, partition=Random())
+    area, _, _ = attacked(defense.mechanism(rounds=rounds), rounds=rounds, length=6.0, per_class=4)
+    wanted = in_theory(epsilon)
+    assert abs(area - wanted) < 3 * standard_error(wanted, EACH)
+
+
 @pytest.mark.parametrize("clip", ["groupwise", "ellipsoid"])
 def test_under_noise_by_group_a_canary_reaches_the_proof_whatever_it_is_clipped_into(clip):
     """Orthogonal only nearly, four to a class: an AUC at the ceiling, not above it."""

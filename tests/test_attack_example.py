@@ -97,7 +97,7 @@ def test_what_is_missing_is_said_or_not_needed(attack, noisy, change):
 
 
 def test_every_attack_and_tier_of_the_document_exists():
-    for package in ("membership", "model", "canary", "hijack"):
+    for package in ("membership", "model", "canary", "hijack", "split"):
         (row,) = re.findall(rf"^\| `attacks/{package}/` \|.*$", DOCUMENT, flags=re.MULTILINE)
         names = set(re.findall(r"`(\w+)`", row.split("|", 2)[2]))
         assert names == set(plug.names(f"attacks.{package}")) - {"aligned"}

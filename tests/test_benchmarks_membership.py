@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import membership
 from benchmarks.__main__ import SECTIONS
-from benchmarks.attack_peers import rmia_matrix, shadow_loop
+from benchmarks.attack_peers import logistic_loop, rmia_matrix, shadow_loop
 from benchmarks.shadows import Given
 
 
@@ -25,6 +25,22 @@ def test_heads_that_know_nothing_of_the_halves_are_noticed(given):
     others = replace(given, held=np.roll(given.held, 1, axis=1))
     _, void = membership.same_strength(given, lambda: shadow_loop.torch_logits(others), allowed=0.05)
     assert void
+
+
+def test_a_stack_attacks_its_own_kind_as_well_as_fits_of_sklearn_do_theirs(given):
+    said, void = membership.equal_strength(given, lambda: logistic_loop.sklearn_logits(given), allowed=0.05)
+    assert not void, said
+    others = replace(given, held=np.roll(given.held, 1, axis=1))
+    _, void = membership.equal_strength(given, lambda: logistic_loop.sklearn_logits(others), allowed=0.05)
+    assert void
+
+
+def test_fits_of_sklearn_predict_as_the_stack_does(given):
+    ours, theirs = (
+        z.argmax(-1) for z in (membership.stacked_logits(given), logistic_loop.sklearn_logits(given))
+    )
+    assert ours.shape == theirs.shape == (16, 300)
+    assert (ours == theirs).mean() > 0.85
 
 
 def test_stack_and_loop_predict_alike(given):

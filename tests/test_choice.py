@@ -21,7 +21,7 @@ ON_WEIGHTS = [
     "rmia",
 ]
 ON_CANARIES = ["antipodal", "label_moving", "one_round", "presence"]
-NAMES = sorted(["inversion", *ON_CANARIES, *ON_PROTOTYPES, *ON_WEIGHTS])
+NAMES = sorted(["decoder", "inversion", *ON_CANARIES, *ON_PROTOTYPES, *ON_WEIGHTS])
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -40,6 +40,12 @@ def test_a_file_changes_what_it_names_and_leaves_the_rest():
     assert [attack.tier for attack in inversions] == ["public", "shadow", "client"]
     assert {attack.steps for attack in inversions} == {100_000}
     assert sorted({attack.name for attack in attacks}) == NAMES
+
+
+@pytest.mark.parametrize("name", ["hijack-quick", "hijack-poisoned"])
+def test_the_other_files_of_attacks_are_valid(name):
+    attacks = configured(Path(__file__).parents[1] / "configs" / f"{name}.yaml")
+    assert {"inversion", "decoder"} <= {attack.name for attack in attacks}
 
 
 @pytest.mark.parametrize(

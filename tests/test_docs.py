@@ -56,7 +56,7 @@ def test_every_command_of_the_readme_is_understood(
     from privkit.cli import main
 
     words = line.split()
-    needs_a_run = words[1] in ("train", "audit", "table", "report", "cite")
+    needs_a_run = words[1] in ("train", "audit", "table", "report", "cite", "hijack")
     monkeypatch.chdir(ROOT if needs_a_run or words[1] == "scores" else tmp_path)
     monkeypatch.setattr(sys, "argv", [*words[:2], "--help"] if needs_a_run else words)
     with pytest.raises(SystemExit) as stop:

@@ -16,8 +16,11 @@ from pydantic import ValidationError
 from accountant.events import NonPrivate
 from attacks._base import NotApplicableError
 from attacks.hijack import _losses
+from attacks.hijack._attempts import Attempts
+from attacks.hijack._base import AbstractHijack
+from attacks.hijack._goals import spread
 from attacks.hijack._optimise import StopRule, descend
-from attacks.hijack.inversion import Attempts, FeatureInversion, spread
+from attacks.hijack.inversion import FeatureInversion
 from privkit import plug, store
 from privkit.audit import inverted
 from privkit.audit._inverted_pictures import png
@@ -80,11 +83,11 @@ class Opened:
     def config(self) -> RunConfig:
         return RunConfig.from_settings(dict(self.cell.first.info.config), where="test")
 
-    def invert(self, attack: FeatureInversion, **options) -> Inversion:
+    def invert(self, attack: AbstractHijack, **options) -> Inversion:
         answers = [run.truth() for run in self.cell.runs]
         return inverted.invert(self.cell, self.views, answers, attack, **options)
 
-    def rebuild(self, attack: FeatureInversion) -> Attempts:
+    def rebuild(self, attack: AbstractHijack) -> Attempts:
         return inverted.rebuild(self.views[0], attack, self.config)[1]
 
     def releasing(self, make) -> "Opened":

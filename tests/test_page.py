@@ -109,7 +109,15 @@ def test_a_reason_that_is_priced_leads_to_its_price(findings: Findings, html: st
 
 
 def test_sections_come_in_the_order_of_the_questions(html: str) -> None:
-    order = ("Promised", "Taken", "Inversion", "Cost", "ε, round by round", "Broken assumptions")
+    order = (
+        "Promised",
+        "Taken",
+        "Certified from below",
+        "Inversion",
+        "Cost",
+        "ε, round by round",
+        "Broken assumptions",
+    )
     places = [
         html.index(f">{title}</h2>") for title in (*order, "Failed attacks", "Reading notes", "Provenance")
     ]
@@ -118,7 +126,12 @@ def test_sections_come_in_the_order_of_the_questions(html: str) -> None:
 
 def test_numbers_are_those_of_the_csv_files(findings: Findings, html: str) -> None:
     tables = Page(html).tables
-    for name, shown in (("cells", "cost"), ("attacks", "taken"), ("inversions", "inversion")):
+    for name, shown in (
+        ("cells", "cost"),
+        ("attacks", "taken"),
+        ("certificates", "certified"),
+        ("inversions", "inversion"),
+    ):
         table = audit_files.tables(findings)[name]
         exact = list(csv.DictReader(io.StringIO(table.csv())))
         columns = {column.title.replace(" %", "\xa0%"): column for column in table.columns}
@@ -254,5 +267,9 @@ def test_it_needs_no_display_and_leaves_pyplot_alone(tmp_path: Path) -> None:
         "audit.json",
         "claims.json",
         "findings.json",
-        *(f"{table}.{kind}" for table in ("cells", "attacks", "inversions") for kind in ("csv", "tex")),
+        *(
+            f"{table}.{kind}"
+            for table in ("cells", "attacks", "certificates", "inversions")
+            for kind in ("csv", "tex")
+        ),
     }

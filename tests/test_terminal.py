@@ -27,7 +27,7 @@ def test_a_narrow_terminal_gets_whole_columns_and_is_told_which_it_does_not_get(
         assert text.rstrip().splitlines()[-1].startswith("Verdict: ")
 
 
-WIDTHS = (80, 100, 120, 160, 200)
+WIDTHS = (80, 100, 120, 160, 200, 240)
 
 
 def heading(title: str, width: int) -> str:

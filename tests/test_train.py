@@ -9,8 +9,9 @@ import sys
 import tracemalloc
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,11 +25,12 @@ from privkit.data.digits import Digits
 from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod, State
 from privkit.release import Payload, Prototypes
+from privkit.servers._base import AbstractServer
+from privkit.servers.honest import HonestServer
 from privkit.store import Run
 from privkit.train import study as studies
 from privkit.train.encoded import encode
 from privkit.train.loop import device_named, train
-from privkit.train.server import HonestServer
 
 SETTINGS: dict[str, Any] = {
     "data": {"name": "digits", "domains": ["mnist", "syn"], "per_class": 10},
@@ -472,11 +474,16 @@ def test_a_missing_cuda_device_is_refused(monkeypatch):
 # ---------------------------------------------------------------------- servers and controls
 
 
+def serving(study: Study, server: AbstractServer) -> Study:
+    """The same study with another server."""
+    cells = {name: config.model_copy(update={"server": server}) for name, config in study.cells.items()}
+    return replace(study, cells=cells)
+
+
 class Liar(HonestServer):
     """Tells client 0 that every prototype lies somewhere far away."""
 
-    def __init__(self) -> None:
-        self.told: dict[int, State] = {}
+    told: ClassVar[dict[int, State]] = {}
 
     def down(self, method: AbstractMethod, state: State, client: int) -> State:
         honest = self.shared(method, state)
@@ -489,7 +496,7 @@ def test_a_malicious_server_can_tell_each_client_something_else(tmp_path):
     once = single(tmp_path, "plain", rounds=1)
     train(once, tmp_path / "honest", device="cpu")
     server = Liar()
-    train(once, tmp_path / "lied", device="cpu", server=server)
+    train(serving(once, server), tmp_path / "lied", device="cpu")
     honest, lied = (Run(tmp_path / name).state(1)["params.adapter.up"] for name in ("honest", "lied"))
     assert np.abs(honest[0] - lied[0]).max() > 1e-4
     assert np.array_equal(honest[1], lied[1])
@@ -505,7 +512,7 @@ class Deaf(HonestServer):
 
 
 def test_a_server_may_merge_as_it_likes(tmp_path):
-    train(single(tmp_path, "noisy", rounds=1), tmp_path / "deaf", device="cpu", server=Deaf())
+    train(serving(single(tmp_path, "noisy", rounds=1), Deaf()), tmp_path / "deaf", device="cpu")
     assert not Run(tmp_path / "deaf").state(1)["server.holders"].any()
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import privkit
-from accountant.contract import DependsOn, Relation
+from accountant.contract import Contract, DependsOn, Relation
+from accountant.events import Gaussian
 from attacks.statistics.count_scale import count_scale_p_value, split_by_count
 from attacks.statistics.draws import guesses_hit, uniform_p_value
 from attacks.statistics.multiple import holm
@@ -20,8 +21,11 @@ from attacks.statistics.sharing import common_p_value, common_share, most_alike
 from privkit import canary
 from privkit.audit.chosen import noisy_scores, random_groups
 from privkit.audit.left import left
+from privkit.audit.run import audit
 from privkit.audit.scored import RunView
 from privkit.audit.white_box import Check, Seen, checks
+from privkit.canaries.one_round import OneRound
+from privkit.clean import hidden
 from privkit.defenses._base import AbstractReleaseDefense, Known
 from privkit.defenses.faults.count_leak import CountLeak
 from privkit.defenses.faults.reused_noise import ReusedNoise
@@ -32,9 +36,10 @@ from privkit.defenses.igpp import Igpp
 from privkit.defenses.sumcount import SumCount
 from privkit.defenses.vpp import Vpp
 from privkit.embeddings import Embeddings
+from privkit.errors import InputError
 from privkit.noise import Purpose, SeededNoise, keyed
 from privkit.partitions.random import Random
-from privkit.release import Prototypes, Release
+from privkit.release import Prototypes, Release, SumsAndCounts
 from privkit.transcript import Records, Transcript
 from privkit.truth import Truth
 
@@ -302,17 +307,164 @@ def embeddings() -> Embeddings:
     return Embeddings(vectors=mine.vectors, labels=mine.labels, encoder=DependsOn.PUBLIC)
 
 
-def test_a_count_that_is_too_large_is_named(run):
+@pytest.mark.parametrize(
+    ("label", "more", "said"), [(CLASSES, 1, "5 of a class of 4"), (1, 3, "23 of a class of 20")]
+)
+def test_a_count_that_is_too_large_is_named_whatever_the_class_holds(run, label, more, said):
+    """Class 3 is the first of canaries; class 1 is real, and its records are known to be all of them by their mean."""
+
     def swollen(release: Release) -> Release:
-        assert isinstance(release.payload, Prototypes)
-        assert release.payload.counts is not None
-        return replace(release, payload=replace(release.payload, counts=release.payload.counts + 1))
+        sent = release.payload
+        assert isinstance(sent, Prototypes)
+        assert sent.counts is not None
+        return replace(release, payload=replace(sent, counts=sent.counts + more * (sent.labels == label)))
 
     one = seen(run, Igpp(epsilon=2.0))
+    assert checks([one])["counts"].p_value == 1.0
     view = replace(one.view, transcript=Transcript.of(map(swollen, one.view.transcript.releases)))
     found = checks([replace(one, view=view, left=left(view, one.truth))])["counts"]
     assert found.p_value == 0.0
-    assert "sent the count 5 of a class of 4 records" in found.says
+    assert f"sent the count {said} records" in found.says
+
+
+@pytest.mark.parametrize(("more", "said"), [(0, ""), (1, "sent the count 3 of a class of 2 records")])
+def test_a_class_of_another_kind_of_canaries_has_the_count_that_was_planted(run, more, said):
+    kind = OneRound(count=2, norm=3.0)
+    designed = kind.design(clients=1, dim=DIM, first_label=90, seed=0)
+    yes = kind.answers(designed, seed=0)
+    planted = kind.planted(designed, yes, round=0)
+    own = Embeddings(vectors=planted.vectors, labels=planted.labels, encoder=DependsOn.PUBLIC)
+    sent = Igpp(epsilon=2.0).mechanism(rounds=1).privatize(own, SeededNoise(keyed(0, Purpose.RELEASE)))
+    payload = sent.payload
+    assert isinstance(payload, Prototypes)
+    assert payload.counts is not None
+    swollen = replace(payload, counts=payload.counts + more * (payload.labels == 91))
+    view = replace(
+        run,
+        transcript=Transcript.of([Release(round=0, client=0, payload=swollen, event=sent.event)]),
+        questions={**run.questions, "one_round": designed},
+    )
+    known = run.run.truth()
+    truth = Truth(
+        members=known.members,
+        canary_signs=known.canary_signs,
+        hidden={(0, 0): sent.hidden},
+        others={"one_round": yes},
+    )
+    found = checks([Seen(view, truth, left(view, truth))])["counts"]
+    assert (found.p_value, said in found.says) == (float(not more), True)
+
+
+def test_a_class_of_which_only_some_records_are_known_is_not_accused(run):
+    one = seen(run, Igpp(epsilon=2.0))
+    asked = held()
+    some = Truth(
+        members=(asked.labels != 1) | (np.arange(len(asked)) % 2 == 0),
+        canary_signs=one.truth.canary_signs,
+        hidden=one.truth.hidden,
+    )
+    assert checks([Seen(one.view, some, left(one.view, some))])["counts"].p_value == 1.0
+
+
+def test_noise_that_two_runs_share_is_named(run):
+    twice = [seen(run, Igpp(epsilon=2.0), seed) for seed in (4, 4)]
+    apart = [seen(run, Igpp(epsilon=2.0), seed) for seed in (4, 5)]
+    shared, fresh = (checks(runs)["noise shared by runs"] for runs in (twice, apart))
+    assert shared.p_value < 1e-9
+    assert "different runs is not independent: correlation 1.000" in shared.says
+    assert fresh.p_value > 1e-3
+    assert "noise shared by runs" not in checks([twice[0]])
+
+
+def test_runs_of_one_cell_share_noise_no_more_often_than_by_chance(run):
+    p = [
+        checks([seen(run, Igpp(epsilon=2.0), 2 * i), seen(run, Igpp(epsilon=2.0), 2 * i + 1)])
+        for i in range(60)
+    ]
+    assert uniform(np.array([found["noise shared by runs"].p_value for found in p]))
+
+
+# ---------------------------------------------------------------------- runs of other people's code
+
+
+def recorded(path: Path, *, noise: float = 1.0) -> dict[str, float | None]:
+    """Record a run whose code keeps its clean means, with so much of the claimed noise, and audit it."""
+    rng = np.random.default_rng(8)
+    real = held()
+    with privkit.Recorder(
+        path, clients=CLIENTS, rounds=ROUNDS, num_classes=CLASSES, dim=DIM, canaries=CANARIES, canary_norm=3.0
+    ) as recorder:
+        for t in range(ROUNDS):
+            for m in range(CLIENTS):
+                mine = real.of(m)
+                z, y = recorder.plant(m, mine.vectors, mine.labels)
+                own = Embeddings(vectors=z, labels=y, encoder=DependsOn.PUBLIC)
+                sent = Igpp(epsilon=2.0).mechanism(rounds=ROUNDS).privatize(own, SeededNoise(rng))
+                clean, payload = sent.hidden.means, sent.payload
+                weak = replace(payload, vectors=clean + noise * (payload.vectors - clean))
+                recorder.record(round=t, client=m, payload=weak, event=sent.event, clean=clean)
+    found = audit(path)
+    return {name.partition("/")[2]: p for name, p in found.adjusted_p.items()}
+
+
+def test_clean_vectors_of_a_recorded_run_are_checked_as_our_own(tmp_path):
+    correct, weak = recorded(tmp_path / "right"), recorded(tmp_path / "weak", noise=0.7)
+    white_box = {
+        "noise",
+        "noise of client 1",
+        "noise shared by rounds",
+        "most alike messages",
+        "clip",
+        "counts",
+    }
+    assert white_box <= set(correct)
+    assert min(p for p in correct.values() if p is not None) > 0.001
+    assert weak["noise"] is not None
+    assert weak["noise"] < 0.001
+
+
+@pytest.mark.parametrize(
+    ("given_", "complaint"),
+    [
+        ({"clean": np.zeros((2, DIM))}, r"clean has shape \(2, 24\) and the released vectors \(5, 24\)"),
+        ({"clean": np.full((5, DIM), np.nan)}, r"clean\[0, 0\] is nan"),
+        ({"clean": np.zeros((5, DIM), dtype=int)}, "clean has shape .* and type int64"),
+        ({"clean": np.zeros((5, DIM)), "groups": np.ones(DIM, dtype=int)}, "the event has 1 groups of noise"),
+        ({"clean": np.zeros((5, DIM)), "counts": np.ones(5)}, "counts were given for prototypes"),
+        ({"groups": np.zeros(DIM, dtype=int)}, "without clean"),
+    ],
+)
+def test_clean_vectors_that_cannot_have_led_to_a_message_are_refused(tmp_path, given_, complaint):
+    recorder = privkit.Recorder(
+        tmp_path / "run",
+        clients=1,
+        rounds=1,
+        num_classes=CLASSES,
+        dim=DIM,
+        canaries=CANARIES,
+        canary_norm=3.0,
+    )
+    mine = held().of(0)
+    z, y = recorder.plant(0, mine.vectors, mine.labels)
+    own = Embeddings(vectors=z, labels=y, encoder=DependsOn.PUBLIC)
+    sent = Igpp(epsilon=2.0).mechanism(rounds=1).privatize(own, SeededNoise(np.random.default_rng(0)))
+    with pytest.raises(InputError, match=complaint):
+        recorder.record(round=0, client=0, payload=sent.payload, event=sent.event, **given_)
+
+
+def test_noisy_counts_need_their_true_ones():
+    payload = SumsAndCounts(vectors=np.zeros((2, 3)), labels=np.arange(2), totals=np.array([4.2, 5.1]))
+    contract = Contract(clip_norm=1.0, encoder=DependsOn.PUBLIC)
+    release = Release(
+        round=0, client=0, payload=payload, event=Gaussian(noise_multiplier=1.0, contract=contract)
+    )
+    kept = hidden(release, np.ones((2, 3)), counts=np.array([4, 5]))
+    assert kept.counts is not None
+    assert kept.counts.tolist() == [4.0, 5.0]
+    with pytest.raises(InputError, match="counts were not given for sums_and_counts"):
+        hidden(release, np.ones((2, 3)))
+    with pytest.raises(InputError, match=r"counts has shape \(1,\); give one for each of 2 rows"):
+        hidden(release, np.ones((2, 3)), counts=np.array([4]))
 
 
 def test_correct_defenses_cannot_reach_a_fault():

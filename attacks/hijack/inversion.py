@@ -6,7 +6,7 @@ The "hijack" of the VPDR paper, as its public code has it: with ``x = sigmoid(lo
     + \kappa\, (1 - \cos(h(\text{shift}(x)), h(x)))
 
 from several starts; the start kept is the one with the smallest loss, which is all that the attacker can see.
-It is no generator trained against a client (Pasquini et al., 2021): prototypes give no channel for that.
+It is no generator trained against a client (Pasquini et al., 2021): :mod:`attacks.split.fsha` is that one.
 
 Published: the loss but its last term's form, Adam at 0.01, weight 1e-3 on the total variation, at most 100,000
 steps, at least 100, patience 500 at 1e-6, batches of 16, one image for each of 3 classes. Ours: what a
@@ -14,102 +14,28 @@ prototype is averaged from, means over pixels, the shifts, the number of starts,
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
 from pydantic import Field
 
-from attacks._averaged import averaged
 from attacks._base import NotApplicableError
-from attacks._known_noise import prototypes
-from privkit.plug import Plugin
-from privkit.release import Release, SumsAndCounts
-from privkit.transcript import ServerView
+from attacks.hijack._attempts import Attempts
+from attacks.hijack._base import AbstractHijack, Pictures, refuse_other_width
+from attacks.hijack._goals import Goal
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
+    from attacks.hijack._base import Encoder
     from attacks.hijack._optimise import Loss
 
-    Encoder = Callable[[Tensor, Tensor], Tensor]
 
-Tier = Literal["public", "shadow", "client"]
-
-_KNOWS: dict[Tier, tuple[str, ...]] = {
-    "public": ("the public backbone", "the weights that training started from"),
-    "shadow": (
-        "the public backbone",
-        "the weights that training started from",
-        "how clients train",
-        "records of the same domains that no client holds",
-    ),
-    "client": ("the client's own trained encoder, which no server has: an upper bound",),
-}
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Goal:
-    """Where an image's embedding is to point.
-
-    Attributes:
-        client, label: whose prototype.
-        vector: the direction wanted, shape [d].
-        control: whether the vector is a random direction, and not the prototype: the floor of the budget.
-    """
-
-    client: int
-    label: int
-    vector: np.ndarray
-    control: bool = False
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Attempts:
-    """Rebuilt images and all that the attacker knows of each.
-
-    Attributes:
-        images: pixels in [0, 1], shape [N, c, height, width].
-        losses: what was minimised, shape [N].
-        cosines: between the image's embedding under the attacker's encoder and its goal, shape [N].
-        steps: optimisation steps, shape [N].
-        converged: whether the stop rule, not the budget, ended it; shape [N].
-    """
-
-    images: Float32[np.ndarray, "N c height width"]
-    losses: Float64[np.ndarray, " N"]
-    cosines: Float64[np.ndarray, " N"]
-    steps: Int64[np.ndarray, " N"]
-    converged: Bool[np.ndarray, " N"]
-
-    def __len__(self) -> int:
-        return len(self.losses)
-
-    @classmethod
-    def joined(cls, parts: "Sequence[Attempts]") -> "Attempts":
-        """Return several lots of attempts as one."""
-        return cls(**{name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])})
-
-    def best_of(self, restarts: int) -> "Attempts":
-        """Return, of every ``restarts`` attempts in a row, the one with the smallest loss."""
-        rows = self.losses.reshape(-1, restarts).argmin(1) + restarts * np.arange(len(self) // restarts)
-        return Attempts(**{name: array[rows] for name, array in vars(self).items()})
-
-
-class FeatureInversion(Plugin):
+class FeatureInversion(AbstractHijack):
     """Rebuilds, for some released prototypes, an image with the same embedding direction."""
 
     citation: ClassVar[str] = "vpdr"
-    who: ClassVar[str] = "honest-but-curious server"
 
-    tier: Tier = Field(
-        default="public",
-        description="encoder it holds: as broadcast; with an adapter trained on its own records; the client's own",
-    )
-    targets: int = Field(
-        default=3, ge=1, description="prototypes to invert per run, spread over clients and classes"
-    )
     restarts: int = Field(default=2, ge=1, description="starts per target; the smallest loss is kept")
     steps: int = Field(default=60, ge=1, description="optimisation steps per start, at most")
     learning_rate: float = Field(
@@ -132,86 +58,14 @@ class FeatureInversion(Plugin):
     batch_size: int = Field(
         default=16, ge=1, description="images optimised at once; changes time and memory only"
     )
-    seeds: int = Field(default=1, ge=1, description="runs of a cell that are attacked")
-    largest_image: int | None = Field(
-        default=4096,
-        ge=1,
-        description="numbers (channels x height x width) of the largest image that is rebuilt; larger ones take "
-        "minutes per cell, and are only rebuilt where this is null",
-    )
-    round: int | None = Field(
-        default=None,
-        ge=0,
-        description="round whose prototypes are inverted; none averages all rounds by the precision of their noise; "
-        "several prototypes of a class are made its mean, weighted by the counts that were sent, or alike without any",
-    )
 
     @property
-    def knows(self) -> tuple[str, ...]:
-        """Return, in words, everything the attacker has beside the transcript."""
-        return _KNOWS[self.tier]
+    def effort(self) -> str:
+        return f"{self.restarts} restarts, at most {self.steps} steps"
 
     @property
-    def target(self) -> str:
-        """Return, in words, which releases are inverted."""
-        if self.round is None:
-            return "prototypes averaged over all rounds by the precision of their noise"
-        return f"prototypes of round {self.round}"
-
-    def refuse_large(self, image_shape: tuple[int, int, int]) -> None:
-        """Raise if images of some channels, height and width are larger than wanted.
-
-        Raises:
-            NotApplicableError: they are.
-        """
-        channels, height, width = image_shape
-        if self.largest_image is not None and channels * height * width > self.largest_image:
-            raise NotApplicableError(
-                f"images of {channels} x {height} x {width} take minutes per cell; set largest_image: null for "
-                "inversion, as configs/hijack.yaml does, and give the file to --config"
-            )
-
-    def goals(self, view: ServerView, *, num_classes: int, seed: int) -> list[Goal]:
-        """Return what to rebuild, then as many random directions to compare with.
-
-        Args:
-            view: what the server saw.
-            num_classes: labels from here on are no classes of records, and are left alone.
-            seed: decides which prototypes are chosen, and the directions.
-
-        Raises:
-            NotApplicableError: there is no prototype, none of the wanted round, or its noise is not known.
-        """
-        self._refuse_round(view)
-        pairs = {
-            (release.client, int(label))
-            for release in view.releases
-            if self.round in (None, release.round)
-            for label in prototypes(release).labels
-            if label < num_classes
-        }
-        if not pairs:
-            raise NotApplicableError("no prototype was released; inversion needs one")
-        chosen = spread(sorted(pairs), self.targets, seed=seed)
-        wanted = [Goal(client=c, label=y, vector=self._vector(view, c, y)) for c, y in chosen]
-        return wanted + [_control(goal, seed) for goal in wanted]
-
-    def _refuse_round(self, view: ServerView) -> None:
-        rounds = [release.round for release in view.releases]
-        if rounds and self.round is not None and self.round not in rounds:
-            raise NotApplicableError(
-                f"round={self.round} was not released; give one of {min(rounds)} to {max(rounds)}, or none for all"
-            )
-
-    def _vector(self, view: ServerView, client: int, label: int) -> np.ndarray:
-        if self.round is None:
-            return averaged(view, client=client, label=label, drifts=False).vector
-        found = view.prototypes(client=client, label=label)
-        rows = [(release, row) for release, row in found if release.round == self.round]
-        vectors_Pd = np.array([prototypes(release).vectors[row] for release, row in rows], dtype=np.float64)
-        return np.average(
-            vectors_Pd, axis=0, weights=[_records_behind(release, row) for release, row in rows]
-        )
+    def per_goal(self) -> int:
+        return self.restarts
 
     def rebuild(
         self,
@@ -220,24 +74,13 @@ class FeatureInversion(Plugin):
         *,
         image_shape: tuple[int, int, int],
         seed: int,
+        owned: Pictures | None = None,
         done: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Iterator[Attempts]:
-        """Yield, batch after batch, ``restarts`` attempts at every goal, in the order of the goals.
+        """Yield, batch after batch, ``restarts`` attempts at every goal; nothing that the attacker owns is needed.
 
         Every attempt draws from a stream of its own, keyed by (seed, client, label, control, restart).
-
-        Args:
-            goals: where embeddings are to point.
-            encoder: maps images [N, c, height, width], pixels in [0, 1], and the client of each, [N], to
-                embeddings [N, d], with gradients; no image may change another's embedding.
-            image_shape: channels, height and width.
-            seed: of the starts and shifts.
-            done: attempts made already: that many are left out, a whole number of batches.
-            progress: called with steps done, and of how many.
-
-        Raises:
-            NotApplicableError: a goal is not as wide as an embedding, or embeddings are not finite.
         """
         attempts = [(goal, restart) for goal in goals for restart in range(self.restarts)]
         starts = range(done, len(attempts), self.batch_size)
@@ -303,11 +146,7 @@ class FeatureInversion(Plugin):
 
         def loss(images: "Tensor", rows: "Tensor") -> "Tensor":
             z = encoder(images, clients_N[rows])
-            if z.shape[1] != wanted_Nd.shape[1]:
-                raise NotApplicableError(
-                    f"prototypes have {wanted_Nd.shape[1]} numbers and embeddings {z.shape[1]}; inversion needs "
-                    "prototypes in the space of the embeddings"
-                )
+            refuse_other_width(wanted_Nd.shape[1], z.shape[1])
             found = cosine_distance(z, wanted_Nd[rows])
             found = found + self.total_variation * total_variation(images) + self.l2 * mean_square(images)
             if self.consistency:
@@ -316,43 +155,6 @@ class FeatureInversion(Plugin):
             return found
 
         return loss
-
-
-def spread(pairs: Sequence[tuple[int, int]], count: int, *, seed: int) -> list[tuple[int, int]]:
-    """Return some (client, class) pairs, in random order, that repeat clients and classes as little as can be.
-
-    All of them, if there are no more than ``count``.
-
-    >>> len({client for client, _ in spread([(m, c) for m in range(3) for c in range(9)], 3, seed=0)})
-    3
-    """
-    order = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 0))).permutation(len(pairs))
-    left, chosen = [pairs[i] for i in order], []
-    while left and len(chosen) < count:
-        used = [value for pair in chosen for value in (("client", pair[0]), ("label", pair[1]))]
-        rarest = min(left, key=lambda pair: used.count(("client", pair[0])) + used.count(("label", pair[1])))
-        left.remove(rarest)
-        chosen.append(rarest)
-    return chosen
-
-
-def _records_behind(release: Release, row: int) -> float:
-    """Return how many records one prototype counts for: as many as were sent, noisy or not; 1 where none were."""
-    if isinstance(release.payload, SumsAndCounts):
-        return max(1.0, float(release.payload.totals[row]))
-    counts = prototypes(release).counts
-    return 1.0 if counts is None else float(counts[row])
-
-
-def _control(goal: Goal, seed: int) -> Goal:
-    """Return the same goal with a uniformly random direction in place of the prototype."""
-    key = (0, goal.client, goal.label, 0)
-    direction = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)).standard_normal(
-        len(goal.vector)
-    )
-    return Goal(
-        client=goal.client, label=goal.label, vector=direction / np.linalg.norm(direction), control=True
-    )
 
 
 def _stream(seed: int, goal: Goal, restart: int) -> "Generator":

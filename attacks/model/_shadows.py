@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
+from pydantic import Field
 
 from attacks._base import NotApplicableError
 from attacks._kept import Kept
 from attacks.model import _ridge, _stacked
+from attacks.model._base import ModelAttack, Seen
 from attacks.model._halves import halves
 from attacks.model._ridge import Pairs
 from attacks.model._stacked import Schedule
@@ -127,4 +129,23 @@ def refuse_unknown_classes(owned: Records, num_classes: int) -> None:
     if len(owned) and int(owned.labels.max()) >= num_classes:
         raise NotApplicableError(
             f"the attacker owns records of class {int(owned.labels.max())}, and the model has {num_classes} classes"
+        )
+
+
+class ShadowAttack(ModelAttack):
+    """Attacks that compare a client's model with heads trained on halves of the attacker's records."""
+
+    shadows: int = Field(default=32, ge=1, description="heads that are trained; at least 2")
+    epochs: int = Field(default=40, ge=1, description="passes of each over its records")
+    seed: int = Field(default=0, ge=0, description="of the halves and of the order of records")
+
+    def heads(self, seen: Seen, *, num_classes: int, points: int = 1) -> Trained:
+        """Return the heads for one client's model, at their ends or at so many points of their training."""
+        return trained(
+            seen.owned,
+            num_classes=num_classes,
+            shadows=self.shadows,
+            schedule=Schedule(epochs=max(self.epochs, points)),
+            seed=(self.seed, seen.client),
+            points=points,
         )

@@ -7,14 +7,13 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from attacks._base import ThreatModel
-from attacks.model._base import WITH_RECORDS, ModelAttack, Seen
+from attacks.model._base import WITH_RECORDS, Seen
 from attacks.model._lira import Scale, Variance, gaussians, mean, offline, std
-from attacks.model._shadows import trained
+from attacks.model._shadows import ShadowAttack
 from attacks.model._signals import rescaled_logits
-from attacks.model._stacked import Schedule
 
 
-class LiraOffline(ModelAttack):
+class LiraOffline(ShadowAttack):
     """Log-odds of the candidate's class against those of heads trained on halves of the attacker's records.
 
     Carlini et al. train shadows as the target was. A client's head is trained for many rounds, from a mean of heads;
@@ -25,26 +24,17 @@ class LiraOffline(ModelAttack):
     citation: ClassVar[str] = "carlini2022"
     threat: ClassVar[ThreatModel] = WITH_RECORDS
 
-    shadows: int = Field(default=32, ge=1, description="heads that are trained; at least 2")
-    epochs: int = Field(default=40, ge=1, description="passes of each over its records")
     variance: Variance = Field(
         default="pooled", description="of the log-odds over shadows: of each record by itself, or one for all"
     )
     calibrated: bool = Field(
         default=True, description="map shadows to the target by the attacker's own records"
     )
-    seed: int = Field(default=0, ge=0, description="of the halves and of the order of records")
 
     def by_round(self, seen: Seen) -> Float64[np.ndarray, "T N"]:
         asked, owned = seen.candidates, seen.owned
         target_TNC = seen.logits(asked)
-        made = trained(
-            owned,
-            num_classes=target_TNC.shape[-1],
-            shadows=self.shadows,
-            schedule=Schedule(epochs=self.epochs),
-            seed=(self.seed, seen.client),
-        )
+        made = self.heads(seen, num_classes=target_TNC.shape[-1])
         out_SN = rescaled_logits(made.logits(asked.vectors)[-1], asked.labels)
         own_SR = rescaled_logits(made.logits(owned.vectors)[-1], owned.labels)
         outs = gaussians(out_SN, (own_SR, ~made.held), self.variance)

@@ -17,25 +17,22 @@ from pydantic import Field
 
 from attacks._base import NotApplicableError, ThreatModel
 from attacks.membership._population import best_shrinkage, shrunk
-from attacks.model._base import WITH_RECORDS, ModelAttack, Seen
-from attacks.model._shadows import trained
+from attacks.model._base import WITH_RECORDS, Seen
+from attacks.model._shadows import ShadowAttack
 from attacks.model._signals import rescaled_logits
-from attacks.model._stacked import Schedule
 
 _LEAST_ROUNDS = 2
 
 
-class LossTrajectory(ModelAttack):
+class LossTrajectory(ShadowAttack):
     """Linear discriminant of the candidate's losses in all rounds, learned from shadow heads' trajectories."""
 
     citation: ClassVar[str] = "liu2022trajectory"
     threat: ClassVar[ThreatModel] = WITH_RECORDS
 
-    shadows: int = Field(default=32, ge=1, description="heads that are trained; at least 2")
     epochs: int = Field(
         default=20, ge=1, description="passes of each over its records, at least one per round"
     )
-    seed: int = Field(default=0, ge=0, description="of the halves and of the order of records")
 
     def by_round(self, seen: Seen) -> Float64[np.ndarray, "T N"]:
         asked, owned, rounds = seen.candidates, seen.owned, len(seen.models)
@@ -44,14 +41,7 @@ class LossTrajectory(ModelAttack):
                 f"{rounds} round of trained weights is no trajectory; at least 2 are needed"
             )
         target_TNC = seen.logits(asked)
-        made = trained(
-            owned,
-            num_classes=target_TNC.shape[-1],
-            shadows=self.shadows,
-            schedule=Schedule(epochs=max(self.epochs, rounds)),
-            seed=(self.seed, seen.client),
-            points=rounds,
-        )
+        made = self.heads(seen, num_classes=target_TNC.shape[-1], points=rounds)
         shadow_TSR = rescaled_logits(made.logits(owned.vectors), owned.labels)
         direction_T = _direction(shadow_TSR, made.held)
         own_TR = rescaled_logits(seen.logits(owned), owned.labels)

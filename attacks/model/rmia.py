@@ -16,14 +16,13 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from attacks._base import ThreatModel
-from attacks.model._base import WITH_RECORDS, ModelAttack, Seen
+from attacks.model._base import WITH_RECORDS, Seen
 from attacks.model._lira import mean
-from attacks.model._shadows import trained
+from attacks.model._shadows import ShadowAttack
 from attacks.model._signals import losses
-from attacks.model._stacked import Schedule
 
 
-class Rmia(ModelAttack):
+class Rmia(ShadowAttack):
     """Share of the attacker's own records that the candidate's likelihood ratio dominates, averaged over rounds."""
 
     citation: ClassVar[str] = "zarifzadeh2024"
@@ -36,20 +35,11 @@ class Rmia(ModelAttack):
         le=1,
         description="how a record's probability with it is guessed from that without it",
     )
-    shadows: int = Field(default=32, ge=1, description="heads that are trained; at least 2")
-    epochs: int = Field(default=40, ge=1, description="passes of each over its records")
-    seed: int = Field(default=0, ge=0, description="of the halves and of the order of records")
 
     def by_round(self, seen: Seen) -> Float64[np.ndarray, "T N"]:
         asked, owned = seen.candidates, seen.owned
         target_TNC = seen.logits(asked)
-        made = trained(
-            owned,
-            num_classes=target_TNC.shape[-1],
-            shadows=self.shadows,
-            schedule=Schedule(epochs=self.epochs),
-            seed=(self.seed, seen.client),
-        )
+        made = self.heads(seen, num_classes=target_TNC.shape[-1])
         out_SN = np.exp(-losses(made.logits(asked.vectors)[-1], asked.labels))
         own_SR = np.exp(-losses(made.logits(owned.vectors)[-1], owned.labels))
         without_N = mean(out_SN, np.ones(out_SN.shape, dtype=bool))

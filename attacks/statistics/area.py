@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import special
 
+from attacks.statistics.clusters import clustered_variance
 from attacks.statistics.placements import placements
 
 
@@ -125,31 +126,17 @@ def obuchowski(
     Source: Obuchowski (1997), Biometrics 53, p. 570.
     """
     value, v10_M, v01_N = placements(member_M, non_member_N)
-    count = int(max(member_cluster_M.max(), non_member_cluster_N.max())) + 1
-    x = np.bincount(member_cluster_M, v10_M - value, count) / len(v10_M)
-    y = np.bincount(non_member_cluster_N, v01_N - value, count) / len(v01_N)
-    with_member = len(np.unique(member_cluster_M))
-    with_non_member = len(np.unique(non_member_cluster_N))
-    fewest = min(with_member, with_non_member)
-    variance = None
-    if fewest > 1:
-        variance = float(
-            _unbiased(with_member) * (x @ x)
-            + _unbiased(with_non_member) * (y @ y)
-            + 2 * _unbiased(count) * (x @ y)
-        )
+    found = clustered_variance(
+        (v10_M - value) / len(v10_M), (v01_N - value) / len(v01_N), member_cluster_M, non_member_cluster_N
+    )
     return Area(
         value=value,
-        variance=variance,
-        degrees=float(fewest - 1),
-        n_members=with_member,
-        n_non_members=with_non_member,
-        kind=f"Obuchowski on the logit scale, t with {fewest - 1} degrees of freedom",
+        variance=found.variance,
+        degrees=float(found.degrees),
+        n_members=found.with_member,
+        n_non_members=found.with_non_member,
+        kind=f"Obuchowski on the logit scale, t with {found.degrees} degrees of freedom",
     )
-
-
-def _unbiased(n: int) -> float:
-    return n / (n - 1)
 
 
 def _t_tail(excess: float, degrees: float) -> float:

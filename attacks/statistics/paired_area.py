@@ -11,15 +11,13 @@ from scipy import special
 
 from accountant import check
 from attacks.statistics.area import Area
-from attacks.statistics.clusters import Clusters, number_clusters
+from attacks.statistics.clusters import Clusters, clustered_variance, number_clusters
 from attacks.statistics.estimate import empty_class
 from attacks.statistics.placements import placements
 from attacks.statistics.scores import as_scores
 
 Classes = tuple[ArrayLike, ArrayLike]
 """Scores of the members and of the non-members, higher = member."""
-
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,21 +164,14 @@ def _clustered(
 ) -> _Spread:
     """Return the variance where clusters are independent, records inside one are not."""
     scale = 2 * len(twice_M) * len(twice_N)
-    count = int(max(member_cluster_M.max(), non_member_cluster_N.max())) + 1
-    x = np.bincount(member_cluster_M, twice_M - twice_M.mean(), count) / scale
-    y = np.bincount(non_member_cluster_N, twice_N - twice_N.mean(), count) / scale
-    with_member = len(np.unique(member_cluster_M))
-    with_non_member = len(np.unique(non_member_cluster_N))
-    fewest = min(with_member, with_non_member)
-    variance = None
-    if fewest > 1:
-        parts = ((with_member, x @ x), (with_non_member, y @ y), (count, 2 * (x @ y)))
-        variance = float(sum(k / (k - 1) * part for k, part in parts))
-        if variance <= _ROUNDING * float(x @ x + y @ y):  # members and non-members of each cluster cancel
-            variance = 0.0
-    return _Spread(
-        variance, float(fewest - 1), f"paired DeLong over {count} clusters, t with {fewest - 1} df"
+    found = clustered_variance(
+        (twice_M - twice_M.mean()) / scale,
+        (twice_N - twice_N.mean()) / scale,
+        member_cluster_M,
+        non_member_cluster_N,
     )
+    kind = f"paired DeLong over {found.clusters} clusters, t with {found.degrees} df"
+    return _Spread(found.variance, float(found.degrees), kind)
 
 
 def _difference(value: float, spread: _Spread, level: float, *, aucs: tuple[float, float]) -> AreaDifference:

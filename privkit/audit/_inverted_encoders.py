@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from attacks._base import NotApplicableError
-from attacks.hijack.inversion import Tier
+from attacks.hijack._base import Tier
 from privkit.audit.scored import RunView
 from privkit.config import RunConfig
+from privkit.errors import InputError
 from privkit.methods._base import State
 from privkit.models._cache import sha256_of
 from privkit.network import Network
@@ -19,6 +20,8 @@ from privkit.train.answers import stacked_answers
 from privkit.train.cohort import Client, Cohort
 from privkit.train.local import Fleet
 from privkit.transcript import Records
+
+_MODAL = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,13 @@ class Encoders:
     backbone: nn.Module
     model: Network
     params: Mapping[str, Tensor]
+
+    def __post_init__(self) -> None:
+        # batch statistics and dropout would make an image's embedding depend on the others, and on chance
+        if any(part.training and isinstance(part, _MODAL) for part in self.backbone.modules()):
+            raise InputError(
+                "the encoder is in training mode, where an embedding depends on the batch; call eval() in module()"
+            )
 
     def __call__(self, images: Tensor, clients_N: Tensor) -> Tensor:
         """Return the embedding of each image under the encoder of its client, shape [N, d]."""
@@ -91,8 +101,8 @@ def shadow(view: RunView, config: RunConfig) -> dict[str, Tensor]:
         Network(config.model), cohort, start, training=config.method.training, rule=config.defense.local
     )
     for round, state in enumerate(_broadcasts(view, config)):
-        each = [config.method.down(state, client) for client in order]
-        down = stacked_answers(each, [config.method.shared(state)], cohort.runs)
+        each = [config.answering.down(config.method, state, client) for client in order]
+        down = stacked_answers(each, [config.answering.shared(config.method, state)], cohort.runs)
         fleet.train_round(round, config.method, down)
     back = np.argsort(order)
     return {name: p[back] for name, p in fleet.params.items()}
@@ -117,12 +127,12 @@ def _shadow_clients(view: RunView) -> list[Client]:
 
 def _broadcasts(view: RunView, config: RunConfig) -> list[State]:
     """Return the server's state after each round, as the server itself computed it from what it got."""
-    info = view.run.info
-    state = config.method.start(dim=info.dim, num_classes=info.num_classes, seed=info.seed or 0)
+    info, server = view.run.info, config.answering
+    state = server.start(config.method, dim=info.dim, num_classes=info.num_classes, seed=info.seed or 0)
     states = []
     for round in range(view.run.rounds):
         got = {r.client: r.payload for r in view.transcript.releases if r.round == round}
         uploads = {m: p.only(p.labels < info.num_classes) for m, p in got.items() if isinstance(p, ByClass)}
-        state = config.method.merge(state, config.method.arrived(uploads))
+        state = server.merge(config.method, state, uploads)
         states.append(state)
     return states

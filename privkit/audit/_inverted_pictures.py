@@ -1,12 +1,16 @@
-"""Pictures for a reader: the images behind a run's members, and small PNGs of them."""
+"""The pictures behind the records of a run, and small PNGs of them for a reader."""
 
 import base64
 import io
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from jaxtyping import Float32
 
 from attacks._base import NotApplicableError
 from privkit.config import RunConfig
+from privkit.data._base import Domain
+from privkit.data._split import Parts
 from privkit.models._cache import sha256_of
 from privkit.store import Run
 from privkit.train.encoded import Encoded, Inputs
@@ -16,16 +20,20 @@ from privkit.transcript import Records
 LONGEST = 96
 
 
-def member_images(run: Run, config: RunConfig, members: Records) -> np.ndarray:
-    """Return the image behind each member record, uint8 of shape [N, height, width].
+def pictures(
+    run: Run, config: RunConfig, records: Records, rows: Callable[[Parts], np.ndarray]
+) -> Float32[np.ndarray, "N channels height width"]:
+    """Return the picture behind each of some records as the encoder reads it, pixels in [0, 1].
 
     Args:
         run: a run that was trained from ``config``.
         config: its data and split.
-        members: its member records, in the order they were written in.
+        records: whose pictures; client after client.
+        rows: the rows of a domain that they are, in their order, from its split.
 
     Raises:
         NotApplicableError: the data set gives other images than those the run was trained on.
+        InputError: the encoder reads no images.
     """
     domains = config.data.load()
     for domain in domains:
@@ -33,6 +41,26 @@ def member_images(run: Run, config: RunConfig, members: Records) -> np.ndarray:
             raise NotApplicableError(
                 f"the images of {domain.name} are not those the run was trained on; restore the data set"
             )
+    chosen = [rows(split) for split in _split(run, config, domains)]
+    labels = np.concatenate([d.labels[r] for d, r in zip(domains, chosen, strict=True)])
+    if not np.array_equal(labels, records.labels):
+        raise NotApplicableError("the split gives other records than candidates/ holds; restore candidates/")
+    read = [config.encoder.pixels(d.records[r]) for d, r in zip(domains, chosen, strict=True)]
+    return np.concatenate(read).astype(np.float32) / 255
+
+
+def asked(split: Parts) -> np.ndarray:
+    """Return the rows of a domain that attacks are asked about, in their order."""
+    return np.sort(np.concatenate([split.members, split.non_members]))
+
+
+def owned(split: Parts) -> np.ndarray:
+    """Return the rows of a domain that the attacker owns, in their order."""
+    return split.reference
+
+
+def _split(run: Run, config: RunConfig, domains: Sequence[Domain]) -> list[Parts]:
+    """Return how a run divided every domain."""
     none = np.zeros((0, 0), np.float32)
     own = tuple(Inputs(none, domain.labels) for domain in domains)
     labelled = Encoded(  # a split needs labels only
@@ -46,12 +74,7 @@ def member_images(run: Run, config: RunConfig, members: Records) -> np.ndarray:
         num_classes=config.data.num_classes,
         hashes={},
     )
-    plan = Plan(name=".", cell=run.info.cell, seed=run.info.seed or 0, config=config)
-    rows = [split.members for split in parts(plan, labelled)]
-    labels = np.concatenate([d.labels[r] for d, r in zip(domains, rows, strict=True)])
-    if not np.array_equal(labels, members.labels):
-        raise NotApplicableError("the split gives other members than truth/ names; restore truth/")
-    return np.concatenate([d.records[r] for d, r in zip(domains, rows, strict=True)])
+    return parts(Plan(name=".", cell=run.info.cell, seed=run.info.seed or 0, config=config), labelled)
 
 
 def png(pixels: np.ndarray) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from attacks._base import BEYOND, AbstractAttack, NotApplicableError
 from attacks._known_noise import sent_instead
 from attacks._models import shows_models
-from attacks.hijack.inversion import FeatureInversion
+from attacks.hijack._base import AbstractHijack
 from privkit.audit import taken
 from privkit.audit.choice import Attack
 from privkit.audit.chosen import choices
@@ -32,14 +32,11 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
     """Run every attack on a cell; return a sentence for each that broke."""
     answers = taken.truths(work.cell, work.views)
     seen = [Seen(view, truth, left(view, truth)) for view, truth in zip(work.views, answers, strict=True)]
-    work.residuals = noise(seen).get("noise")
-    work.checks = checks(seen) | choices(work.cell, seen)
-    work.p_values |= {name: check.p_value for name, check in work.checks.items()}
-    work.repeated = [found for view in work.views if (found := taken.repeated(view))]
+    look_inside(work, seen)
     failed, unplanted = [], []
     for done, attack in enumerate(attacks):
         progress("audit", done, len(attacks))
-        if isinstance(attack, FeatureInversion):
+        if isinstance(attack, AbstractHijack):
             failed += _invert(work, attack, answers, progress)
             continue
         if _about_nothing(work, attack):
@@ -60,10 +57,18 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
     return failed
 
 
+def look_inside(work: Work, seen: Sequence[Seen]) -> None:
+    """Make every check that what was computed before the noise allows, and look for vectors that were sent twice."""
+    work.residuals = noise(seen).get("noise")
+    work.checks = checks(seen) | choices(work.cell, seen)
+    work.p_values |= {name: check.p_value for name, check in work.checks.items()}
+    work.repeated = [found for view in work.views if (found := taken.repeated(view))]
+
+
 def keep_scores(work: Work, attacks: Sequence[Attack]) -> None:
     """Keep in ``audit/`` what every attack scores the candidates of a cell; no score needs ``truth/``."""
     for attack in attacks:
-        if isinstance(attack, FeatureInversion) or _unasked(work, attack):
+        if isinstance(attack, AbstractHijack) or _unasked(work, attack):
             continue
         for view in work.views:
             # why an attack has none is said where there is a truth to judge by
@@ -90,10 +95,8 @@ def _unasked(work: Work, attack: AbstractAttack) -> str:
     return _UNASKED.get(attack.asks_about) or _UNPLANTED.format(attack.asks_about)
 
 
-def _invert(
-    work: Work, attack: FeatureInversion, answers: list[taken.Truth], progress: Progress
-) -> list[str]:
-    """Run feature inversion on a cell; return a sentence if it broke."""
+def _invert(work: Work, attack: AbstractHijack, answers: list[taken.Truth], progress: Progress) -> list[str]:
+    """Run an attack that rebuilds images on a cell; return a sentence if it broke."""
     try:
         work.inversions.append(invert(work.cell, work.views, answers, attack, progress=progress))
     except Exception as error:
@@ -104,11 +107,25 @@ def _invert(
 
 def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:
     judged = taken.judge(attack, work.views, answers)
-    limit = work.limit
+    hold_against_claim(work, attack, judged)
+    covered = work.promised is not None and work.promised.claim.covered
+    return taken.measure(
+        attack,
+        judged,
+        limit=work.limit if covered and attack.assumed.tier not in BEYOND else None,
+        mu=work.mu,
+        delta=work.cell.delta,
+        rounds=work.cell.rounds,
+        not_gaussian=work.not_gaussian,
+    )
+
+
+def hold_against_claim(work: Work, attack: AbstractAttack, judged: taken.Judged) -> None:
+    """Test the scores of an attack against the ceiling of the claim, where there is one for it."""
     covered = work.promised is not None and work.promised.claim.covered
     is_canary = attack.about_canaries
-    if limit is not None and (covered or is_canary) and attack.assumed.tier not in BEYOND:
-        for test in taken.against_ceiling(attack, judged, limit):
+    if work.limit is not None and (covered or is_canary) and attack.assumed.tier not in BEYOND:
+        for test in taken.against_ceiling(attack, judged, work.limit):
             work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
     if attack.reaches_claim and work.canaries is None:
         work.p_values |= _by_client(work, attack, judged)
@@ -118,14 +135,6 @@ def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) 
             for view in work.views
             if (asked := view.questions[attack.asks_about]) is not None
         )
-    return taken.measure(
-        attack,
-        judged,
-        limit=limit if covered and attack.assumed.tier not in BEYOND else None,
-        mu=work.mu,
-        delta=work.cell.delta,
-        rounds=work.cell.rounds,
-    )
 
 
 def _by_client(work: Work, attack: AbstractAttack, judged: taken.Judged) -> dict[str, float | None]:

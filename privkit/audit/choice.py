@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attacks._base import AbstractAttack
-from attacks.hijack.inversion import FeatureInversion
+from attacks.hijack._base import AbstractHijack
 from privkit import plug
 from privkit.config import document
 from privkit.errors import InputError
 
-Attack = AbstractAttack | FeatureInversion
+Attack = AbstractAttack | AbstractHijack
 PACKAGES = ("attacks.membership", "attacks.model", "attacks.canary", "attacks.hijack")
 
 
@@ -55,7 +55,7 @@ def _built(settings: object) -> Attack:
     for package in PACKAGES:
         if name in plug.names(package):
             found = plug.build(package, settings)
-            assert isinstance(found, AbstractAttack | FeatureInversion)
+            assert isinstance(found, AbstractAttack | AbstractHijack)
             return found
     known = sorted(known for package in PACKAGES for known in plug.names(package))
     raise InputError(plug.unknown("attack", str(name), known=known))

@@ -1,4 +1,4 @@
-"""What feature inversion rebuilds from a cell's releases, judged by the truth.
+"""What attacks that rebuild images get out of a cell's releases, judged by the truth.
 
 The attacker's part, :func:`rebuild`, has no room for the truth. What it rebuilds is judged under each client's own
 final encoder, whatever encoder the attacker held, so that the tiers can be compared: the class means are those of
@@ -7,7 +7,7 @@ the member embeddings under that encoder, before clip and noise. Under a frozen 
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +17,12 @@ import numpy as np
 from accountant.contract import DependsOn
 from attacks import hijack
 from attacks._base import NotApplicableError
-from attacks.hijack.inversion import Attempts, FeatureInversion, Goal
-from attacks.statistics import reconstruction
+from attacks.hijack._attempts import Attempts
+from attacks.hijack._base import AbstractHijack, Pictures
+from attacks.hijack._goals import Goal
+from attacks.statistics import pixels, reconstruction
 from privkit import atomic, tensors
-from privkit.audit._inverted_pictures import member_images, png
+from privkit.audit._inverted_pictures import asked, owned, pictures, png
 from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
 from privkit.config import RunConfig
@@ -43,20 +45,20 @@ def invert(
     cell: Cell,
     views: Sequence[RunView],
     answers: Sequence[Truth],
-    attack: FeatureInversion,
+    attack: AbstractHijack,
     *,
     progress: Progress = lambda stage, done, total: None,
 ) -> Inversion:
-    """Return what an inversion got out of a cell, or the reason why it got nothing.
+    """Return what an attack that rebuilds images got out of a cell, or the reason why it got nothing.
 
-    What was rebuilt is kept in ``audit/inversion-<tier>.safetensors`` of each run, batch by batch: a second
+    What was rebuilt is kept in ``audit/<attack>-<tier>.safetensors`` of each run, part by part: a second
     audit computes nothing anew, and one that was killed goes on.
 
     Args:
         cell: whose runs.
         views: the runs, read.
         answers: the truth of each.
-        attack: which inversion; the first ``attack.seeds`` runs are attacked.
+        attack: which; the first ``attack.seeds`` runs are attacked.
         progress: called with a stage's name, how much of it is done, and of how much.
     """
     try:
@@ -70,12 +72,12 @@ def invert(
         return Inversion(
             attack=attack.name, tier=attack.tier, who=attack.who, knows=attack.knows, reason=str(reason)
         )
-    return _findings(attack, judged, seeds=min(attack.seeds, len(views)))
+    return _findings(attack, config, judged, seeds=min(attack.seeds, len(views)))
 
 
 def rebuild(
     view: RunView,
-    attack: FeatureInversion,
+    attack: AbstractHijack,
     config: RunConfig,
     *,
     progress: Progress = lambda stage, done, total: None,
@@ -83,7 +85,7 @@ def rebuild(
     """Return what was to be rebuilt from a run, and the best attempt at each; the truth is not read.
 
     Returns:
-        goals: the prototypes, and then as many random directions in the same order.
+        goals: the prototypes, each followed by a random direction.
         attempts: one per goal.
 
     Raises:
@@ -97,16 +99,27 @@ def rebuild(
     server = view.transcript.seen_by_server(view.reference)
     goals = attack.goals(server, num_classes=view.run.info.num_classes, seed=seed)
     encoders = held(attack.tier, view, config)
+    mine = _owned(view, config) if attack.reads_pictures else None
     path = view.run.path / "audit" / f"{attack.name}-{attack.tier}.safetensors"
-    key = _key(view, attack, config, goals, encoders)
+    key = _key(view, attack, config, goals, encoders, mine)
     parts = [kept] if (kept := _read(path, key)) is not None else []
     done = sum(len(part) for part in parts)
     stage = f"{view.run.info.cell}: {attack.name}, {attack.tier} encoder"
     steps = _throttled(lambda now, total: progress(stage, now, total))
-    for part in attack.rebuild(goals, encoders, image_shape=shape, seed=seed, done=done, progress=steps):
+    made = attack.rebuild(
+        goals, encoders, image_shape=shape, seed=seed, owned=mine, done=done, progress=steps
+    )
+    for part in made:
         parts.append(part)
         _write(path, key, Attempts.joined(parts))
-    return goals, Attempts.joined(parts).best_of(attack.restarts)
+    return goals, Attempts.joined(parts).best_of(attack.per_goal)
+
+
+def _owned(view: RunView, config: RunConfig) -> Pictures | None:
+    """Return the images that the attacker owns, if any: of every domain, held by no client."""
+    if view.reference is None or not len(view.reference):
+        return None
+    return pictures(view.run, config, view.reference, owned)
 
 
 def _throttled(progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
@@ -119,7 +132,7 @@ def _throttled(progress: Callable[[int, int], None]) -> Callable[[int, int], Non
     return now_and_then
 
 
-def _config(cell: Cell, attack: FeatureInversion) -> RunConfig:
+def _config(cell: Cell, attack: AbstractHijack) -> RunConfig:
     """Return what the cell's runs were trained from, as far as releases tell of it; nothing to invert is refused."""
     settings = dict(cell.first.info.config)
     if not {"data", "encoder", "model"} <= set(settings):
@@ -151,17 +164,28 @@ def _config(cell: Cell, attack: FeatureInversion) -> RunConfig:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Members:
-    """What one client trained on: images, and embeddings under its own final encoder."""
+class _Held:
+    """Records of one client: pictures, classes, and embeddings under its own final encoder."""
 
-    images: np.ndarray
-    z: np.ndarray
+    pictures: np.ndarray
     labels: np.ndarray
+    z: np.ndarray
 
-    def of(self, label: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the images and the embeddings of one class."""
-        mine = self.labels == label
-        return self.images[mine], self.z[mine]
+    def of(self, label: int) -> "_Held":
+        """Return those of one class."""
+        return self.where(self.labels == label)
+
+    def where(self, mask: np.ndarray) -> "_Held":
+        """Return those that a boolean mask names."""
+        return _Held(pictures=self.pictures[mask], labels=self.labels[mask], z=self.z[mask])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Client:
+    """What one client trained on, and exchangeable records that it did not train on."""
+
+    members: _Held
+    others: _Held
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -170,32 +194,28 @@ class _Judged:
 
     Attributes:
         rebuilt: what is shown.
-        cffd, cffd_random, cffd_least: Frechet distance of its embedding, of the random direction's, and of the
-            class mean itself, to the class.
+        averaged: by the name of a mean in ``Inversion``; not a number where a target has none.
         undone: whether the released vector itself is nearest to its own class mean.
         classes: classes the client has.
     """
 
     rebuilt: Rebuilt
-    cffd: float
-    cffd_random: float
-    cffd_least: float
+    averaged: dict[str, float]
     undone: bool
     classes: int
 
 
 def _judged(
-    view: RunView, truth: Truth, attack: FeatureInversion, config: RunConfig, progress: Progress
+    view: RunView, truth: Truth, attack: AbstractHijack, config: RunConfig, progress: Progress
 ) -> list[_Judged]:
     """Return every target of one run, judged."""
     from privkit.audit._inverted_encoders import held
 
     goals, best = rebuild(view, attack, config, progress=progress)
     own = held("client", view, config)
-    members = _members(view, truth, config, own)
+    clients = _clients(view, truth, config, own)
     z = _embedded(own, best.images, goals)
-    half = len(goals) // 2
-    return [_one(goals[i], members[goals[i].client], best, z, i, i + half) for i in range(half)]
+    return [_one(goals[i], clients[goals[i].client], best, z, i) for i in range(0, len(goals), 2)]
 
 
 def _embedded(own: "Encoders", images: np.ndarray, goals: list[Goal]) -> np.ndarray:
@@ -207,96 +227,150 @@ def _embedded(own: "Encoders", images: np.ndarray, goals: list[Goal]) -> np.ndar
         return own(torch.from_numpy(images), clients).double().numpy()
 
 
-def _members(view: RunView, truth: Truth, config: RunConfig, own: "Encoders") -> dict[int, _Members]:
-    """Return what each client trained on."""
-    asked: Records | None = view.questions["records"]
-    if asked is None or not truth.members.any():
+def _clients(view: RunView, truth: Truth, config: RunConfig, own: "Encoders") -> dict[int, _Client]:
+    """Return what each client trained on, and what it did not."""
+    questions: Records | None = view.questions["records"]
+    if questions is None or not truth.members.any():
         raise NotApplicableError("truth/ names no members to judge by; restore truth/ or train again")
-    members = asked.where(truth.members)
-    images, z = member_images(view.run, config, members), own.embedded(members)
+    all_held = _Held(
+        pictures=pictures(view.run, config, questions, asked),
+        labels=questions.labels,
+        z=own.embedded(questions),
+    )
     return {
-        m: _Members(images=images[mine], z=z[mine], labels=members.labels[mine])
-        for m in np.unique(members.clients).tolist()
-        for mine in [members.clients == m]
+        m: _Client(members=all_held.where(mine & truth.members), others=all_held.where(mine & ~truth.members))
+        for m in np.unique(questions.clients[truth.members]).tolist()
+        for mine in [questions.clients == m]
     }
 
 
-def _one(goal: Goal, mine: _Members, best: Attempts, z: np.ndarray, row: int, control: int) -> _Judged:
-    """Return one target judged: ``row`` is its own best attempt, ``control`` that of its random direction."""
-    labels, means = reconstruction.class_means(mine.z, mine.labels)
+def _one(goal: Goal, client: _Client, best: Attempts, z: np.ndarray, row: int) -> _Judged:
+    """Return one target judged: ``row`` is its own best attempt, the next one that of its random direction."""
+    labels, means = reconstruction.class_means(client.members.z, client.members.labels)
     own = np.flatnonzero(labels == goal.label)
-    images, real = mine.of(goal.label)
-    mean, centre = means[own], means.mean(0)
-    nearest = int(reconstruction.cosines(np.repeat(z[[row]], len(real), axis=0), real).argmax())
+    real, mean = client.members.of(goal.label), means[own]
+    mine, control = z[[row]], z[[row + 1]]
+    nearest = int(reconstruction.cosines(np.repeat(mine, len(real.z), axis=0), real.z).argmax())
+    seen = _pixels(
+        best.images[row], best.images[row + 1], real.pictures, client.others.of(goal.label).pictures
+    )
     rebuilt = Rebuilt(
         client=goal.client,
         label=goal.label,
         to_released=float(best.cosines[row]),
-        to_clean=_first(reconstruction.cosines(z[[row]], mean)),
-        centred=_first(reconstruction.centred_cosines(z[[row]], mean, centre_d=centre)),
-        random=_first(reconstruction.cosines(z[[control]], mean)),
+        to_clean=_first(reconstruction.cosines(mine, mean)),
+        centred=_first(reconstruction.centred_cosines(mine, mean, centre_d=means.mean(0))),
+        random=_first(reconstruction.cosines(control, mean)),
         between=float(reconstruction.between_classes(means)[own[0]]),
-        hit=bool(reconstruction.hits(z[[row]], means, own)[0]),
+        hit=bool(reconstruction.hits(mine, means, own)[0]),
         steps=int(best.steps[row]),
         converged=bool(best.converged[row]),
         picture=png(best.images[row]),
-        nearest=png(images[nearest] / 255),
-        mean=png(images.mean(0) / 255),
+        nearest=png(real.pictures[nearest]),
+        mean=png(real.pictures.mean(0)),
+        psnr=seen["psnr"],
+        ssim=seen["ssim"],
+        rank=int(seen["rank"]),
     )
     return _Judged(
         rebuilt=rebuilt,
-        cffd=reconstruction.frechet_of(z[[row]], real),
-        cffd_random=reconstruction.frechet_of(z[[control]], real),
-        cffd_least=float(np.trace(reconstruction.covariance(real))),
+        averaged=seen
+        | {
+            "cffd": reconstruction.frechet_of(mine, real.z),
+            "cffd_random": reconstruction.frechet_of(control, real.z),
+            "cffd_least": float(np.trace(reconstruction.covariance(real.z))),
+        },
         undone=bool(reconstruction.hits(goal.vector[None], means, own)[0]),
         classes=len(labels),
     )
+
+
+def _pixels(
+    picture: np.ndarray, random: np.ndarray, members: np.ndarray, others: np.ndarray
+) -> dict[str, float]:
+    """Return how near a rebuilt picture comes to a member, beside its floors.
+
+    Args:
+        picture: what was rebuilt.
+        random: what was rebuilt from a random direction.
+        members: pictures of the class that the client trained on.
+        others: exchangeable ones of the same class that it did not train on.
+    """
+    # what anybody draws who knows the class alone
+    floors = {"": picture, "_random": random} | ({"_class": others.mean(0)} if len(others) else {})
+    found = {"psnr_class": np.nan, "ssim_class": np.nan}
+    for floor, shown in floors.items():
+        squares = pixels.mean_squares(shown, members)
+        found[f"psnr{floor}"] = pixels.psnr(float(squares.min()))
+        found[f"ssim{floor}"] = pixels.ssim(shown, members[squares.argmin()])
+    found["rank"] = float(pixels.nearest_rank(picture, members, others))
+    found["rank_chance"] = pixels.rank_by_chance(len(members), len(others))
+    return found
 
 
 def _first(array: np.ndarray) -> float:
     return float(array[0])
 
 
-def _findings(attack: FeatureInversion, judged: list[_Judged], *, seeds: int) -> Inversion:
+def _findings(attack: AbstractHijack, config: RunConfig, judged: list[_Judged], *, seeds: int) -> Inversion:
     """Return the means over all targets of all runs."""
-    shown = [one.rebuilt for one in judged]
-    return Inversion(
+    shown, each = [one.rebuilt for one in judged], len(judged) // seeds
+    found = Inversion(
         attack=attack.name,
         tier=attack.tier,
-        who=attack.who,
+        who="malicious server" if config.answering.malicious else attack.who,
         knows=attack.knows,
         target=attack.target,
-        budget=_budget(attack, len(judged) // seeds),
+        budget=_budget(attack, each),
         seeds=seeds,
         cosine=float(np.mean([one.to_clean for one in shown])),
         cosine_random=float(np.mean([one.random for one in shown])),
         cosine_between=float(np.mean([one.between for one in shown])),
         cosine_released=float(np.mean([one.to_released for one in shown])),
         centred=float(np.mean([one.centred for one in shown])),
-        cffd=float(np.mean([one.cffd for one in judged])),
-        cffd_random=float(np.mean([one.cffd_random for one in judged])),
-        cffd_least=float(np.mean([one.cffd_least for one in judged])),
         top1=reconstruction.top1(
             np.array([one.hit for one in shown]), classes=min(one.classes for one in judged)
         ),
         top1_undone=float(np.mean([one.undone for one in judged])),
+        of_run=tuple(_of_run(judged[i : i + each]) for i in range(0, len(judged), each)),
         rebuilt=tuple(shown),
     )
+    means = {name: _mean([one.averaged[name] for one in judged]) for name in judged[0].averaged}
+    return replace(found, **means)  # pyright: ignore[reportArgumentType]
 
 
-def _budget(attack: FeatureInversion, targets: int) -> str:
+def _of_run(judged: list[_Judged]) -> dict[str, float]:
+    """Return the means over the targets of one run that two cells are compared by."""
+    shown = [one.rebuilt for one in judged]
+    return {
+        "cosine": float(np.mean([one.to_clean for one in shown])),
+        "centred": float(np.mean([one.centred for one in shown])),
+        "top1": float(np.mean([one.hit for one in shown])),
+        **{name: float(np.mean([one.averaged[name] for one in judged])) for name in ("psnr", "ssim", "rank")},
+    }
+
+
+def _mean(values: list[float]) -> float | None:
+    """Return the mean of those that are numbers, if any."""
+    numbers = [value for value in values if not np.isnan(value)]
+    return float(np.mean(numbers)) if numbers else None
+
+
+def _budget(attack: AbstractHijack, targets: int) -> str:
     all_there_are = "" if targets == attack.targets else f" (all there are; {attack.targets} were asked for)"
-    return (
-        f"{targets} targets per run{all_there_are} and as many random directions, {attack.restarts} restarts, "
-        f"at most {attack.steps} steps"
-    )
+    return f"{targets} targets per run{all_there_are} and as many random directions, {attack.effort}"
 
 
 # ---------------------------------------------------------------------- kept by content
 
 
 def _key(
-    view: RunView, attack: FeatureInversion, config: RunConfig, goals: list[Goal], encoders: "Encoders"
+    view: RunView,
+    attack: AbstractHijack,
+    config: RunConfig,
+    goals: list[Goal],
+    encoders: "Encoders",
+    mine: Pictures | None,
 ) -> str:
     """Return the sha256 of everything that what is rebuilt depends on."""
     content = [
@@ -307,6 +381,7 @@ def _key(
         config.encoder.settings(),
         config.encoder.fingerprint,
         encoders.digest(),
+        None if mine is None else sha256_of(mine),
     ]
     return hashlib.sha256(atomic.canonical_json(content).encode()).hexdigest()
 

@@ -27,7 +27,7 @@ from privkit.measured import of_cell
 from privkit.methods._base import AbstractMethod
 from privkit.personal import PersonalModel
 from reports import numbers
-from reports.findings import CellFindings, Findings, Line, NoiseScale
+from reports.findings import CellFindings, Findings, Line, NoiseScale, Verdict
 
 
 def audit(
@@ -52,10 +52,7 @@ def audit(
         Work(cell, [RunView.of(run) for run in cell.runs], of_cell(cell.name, cell.runs)) for cell in groups
     ]
     failed = _attack(works, chosen, progress)
-    family = holm(
-        {f"{w.cell.name}/{name}": p for w in works for name, p in w.p_values.items()},
-        significance=SIGNIFICANCE,
-    )
+    family = family_of(works)
     local = controls(works)
     finished = tuple(_finish(work, family, local) for work in works)
     return Findings(
@@ -100,45 +97,59 @@ def _from(progress: Progress, start: int, total: int) -> Progress:
 
 def _finish(work: Work, family: Holm, local: dict[str, float]) -> CellFindings:
     """Return a cell's findings, once every p-value of the whole audit is known."""
-    name = work.cell.name
-    rejected = [test.removeprefix(f"{name}/") for test in family.rejected if test.startswith(f"{name}/")]
-    violations = [_violation(work, test, family.adjusted[f"{name}/{test}"]) for test in rejected]
-    violations += work.repeated
-    claim = work.promised
-    if claim is not None and overspent(claim):
-        violations.append(overspent(claim))
-    violations += filter(None, [over_budget(work.cell, work.transcripts)])
-    tests = max(1, sum(p is not None for p in family.adjusted.values()))
-    verdict, reasons = decide(
-        claim,
-        violations=violations,
-        evidence=Evidence(
-            mu=work.mu,
-            mu_of_ceiling=work.mu_of_ceiling,
-            planted=_planted(work.canaries),
-            shortest=work.shortest,
-            clip_norm=work.clip_norm,
-            relation=Relation.REPLACE_SAME_LABEL if claim is None else claim.claim.relation,
-            significance=SIGNIFICANCE / tests,
-            tightness=_tightness(work),
-        ),
-    )
+    name, cell = work.cell.name, work.cell
+    verdict, reasons = judged(work, family)
     return CellFindings(
         name=name,
-        seeds=len(work.cell.runs),
-        model=of_model(work.cell.first.info.config),
-        promised=claim,
+        seeds=len(cell.runs),
+        model=of_model(cell.first.info.config),
+        promised=work.promised,
         taken=tuple(replace(t, adjusted_p=_smallest(family, name, t.attack)) for t in work.found),
         noise=_noise(work, family),
         cost=cost(work, local),
         verdict=verdict,
         reasons=reasons,
         ceiling=_ceiling_line(work),
-        spending=spending(work.transcripts, work.canaries, delta=work.cell.delta, rounds=work.cell.rounds),
+        spending=spending(
+            work.transcripts,
+            work.canaries,
+            delta=cell.delta,
+            rounds=cell.rounds,
+            not_gaussian=work.not_gaussian,
+        ),
         inversions=tuple(work.inversions),
-        overlap=overlap(work.cell),
-        ended=_ended(work.cell),
+        overlap=overlap(cell),
+        ended=_ended(cell),
     )
+
+
+def judged(work: Work, family: Holm) -> tuple[Verdict, tuple[str, ...]]:
+    """Return the verdict on one cell, and why, given the p-values of the whole audit."""
+    name, claim = work.cell.name, work.promised
+    rejected = [test.removeprefix(f"{name}/") for test in family.rejected if test.startswith(f"{name}/")]
+    violations = [_violation(work, test, family.adjusted[f"{name}/{test}"]) for test in rejected]
+    violations += work.repeated
+    if claim is not None and overspent(claim):
+        violations.append(overspent(claim))
+    violations += filter(None, [over_budget(work.cell, work.transcripts)])
+    tests = max(1, sum(p is not None for p in family.adjusted.values()))
+    evidence = Evidence(
+        mu=work.mu,
+        mu_of_ceiling=work.mu_of_ceiling,
+        planted=_planted(work.canaries),
+        shortest=work.shortest,
+        clip_norm=work.clip_norm,
+        relation=Relation.REPLACE_SAME_LABEL if claim is None else claim.claim.relation,
+        significance=SIGNIFICANCE / tests,
+        tightness=_tightness(work),
+    )
+    return decide(claim, violations=violations, evidence=evidence)
+
+
+def family_of(works: Sequence[Work]) -> Holm:
+    """Return every test of some cells, corrected for all of them."""
+    every = {f"{work.cell.name}/{name}": p for work in works for name, p in work.p_values.items()}
+    return holm(every, significance=SIGNIFICANCE)
 
 
 def _ended(cell: Cell) -> str:

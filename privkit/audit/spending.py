@@ -4,14 +4,20 @@ from collections.abc import Sequence
 
 from accountant.claims import claim
 from accountant.events import Composed, Event
-from attacks.statistics.certify.gdp import epsilon_gdp
-from privkit.audit.taken import Judged, at_zero
+from attacks.statistics.certify.together import first_certificate
+from attacks.statistics.scores import split
+from privkit.audit.taken import Judged
 from privkit.transcript import Transcript
 from reports.findings import Spending
 
 
 def spending(
-    transcripts: Sequence[Transcript], canaries: Judged | None, *, delta: float, rounds: int
+    transcripts: Sequence[Transcript],
+    canaries: Judged | None,
+    *,
+    delta: float,
+    rounds: int,
+    not_gaussian: str = "",
 ) -> Spending:
     """Return epsilon after each round: of the client that spends most, and as certified from below.
 
@@ -20,19 +26,25 @@ def spending(
         canaries: the scores of an attack on canaries, if one was run.
         delta: that epsilons are stated for.
         rounds: of a run.
+        not_gaussian: why no trade-off curve is Gaussian, in words; empty where it may be.
     """
     if not any(transcript.releases for transcript in transcripts):
         return Spending()
     known = {} if canaries is None else canaries.until
     certified = (
-        epsilon_gdp(at_zero(canaries.after(t)), delta=delta).epsilon_low
-        if canaries is not None and t in known
-        else None
+        _certified(canaries.after(t), delta, not_gaussian) if canaries is not None and t in known else None
         for t in range(rounds)
     )
     return Spending(
         spent=tuple(_spent(transcripts, delta, t) for t in range(rounds)), certified=tuple(certified)
     )
+
+
+def _certified(canaries: Judged, delta: float, not_gaussian: str) -> float | None:
+    found = first_certificate(
+        *split(canaries.scores, canaries.members), delta=delta, not_gaussian=not_gaussian
+    )
+    return found and found.epsilon_low
 
 
 def _spent(transcripts: Sequence[Transcript], delta: float, round: int) -> float:

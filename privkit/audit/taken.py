@@ -12,8 +12,9 @@ from attacks.statistics.advantage import held_out_advantage
 from attacks.statistics.auc import auc
 from attacks.statistics.best_f1 import best_f1
 from attacks.statistics.ceiling import CeilingTest, auc_above, tpr_above
-from attacks.statistics.certify.gdp import epsilon_gdp
-from attacks.statistics.confusion import Confusion
+from attacks.statistics.certify.together import certificates
+from attacks.statistics.confusion import Confusion, confusion
+from attacks.statistics.estimate import empty_class
 from attacks.statistics.placements import placements
 from attacks.statistics.scores import split
 from attacks.statistics.seeds import over_seeds
@@ -139,6 +140,7 @@ def measure(
     mu: float | None,
     delta: float,
     rounds: int,
+    not_gaussian: str = "",
 ) -> Taken:
     """Return everything that is reported about an attack but its p-value.
 
@@ -149,6 +151,7 @@ def measure(
         mu: claimed mu of all the run's Gaussian noise, if it has any.
         delta: that certified epsilons are stated for.
         rounds: of the run.
+        not_gaussian: why no trade-off curve is Gaussian, in words; empty where it may be.
     """
     members, non_members = split(judged.scores, judged.members)
     is_canary = attack.about_canaries
@@ -170,10 +173,13 @@ def measure(
         advantage=held_out_advantage(members, non_members, seed=0),
         best_f1=best_f1(members, non_members),
         auc_by_seed=over_seeds(by_seed),
+        auc_of_run=tuple(by_seed),
         auc_ceiling=None if limit is None else limit.auc,
         tpr_ceiling=None if limit is None else limit.tpr(rate),
         tightness=tightness(area, mu=mu) if attack.reaches_claim and mu else None,
-        certificate=epsilon_gdp(at_zero(judged), delta=delta) if is_canary else None,
+        certificates=certificates(members, non_members, delta=delta, not_gaussian=not_gaussian)
+        if is_canary
+        else (),
         roc=curves.roc_line(members, non_members),
         histogram=curves.histogram(members, non_members),
         by_round=_areas(judged.each, judged.members, rounds),
@@ -194,23 +200,17 @@ def _area(scores: np.ndarray, members: np.ndarray) -> float | None:
 def against_ceiling(attack: AbstractAttack, judged: Judged, limit: AbstractCurve) -> list[CeilingTest]:
     """Return the tests of an attack against a ceiling: its AUC, and for canaries the rates at 0 as well."""
     members, non_members = split(judged.scores, judged.members)
-    is_canary = attack.about_canaries
-    clusters = None if is_canary else _ids(judged)
+    clusters = None if attack.about_canaries else _ids(judged)
     tests = [auc_above(members, non_members, ceiling=limit.auc, clusters=clusters)]
-    return [*tests, tpr_above(at_zero(judged), curve=limit)] if is_canary else tests
+    if not attack.about_canaries or empty_class(len(members), len(non_members)):
+        return tests
+    return [*tests, tpr_above(at_zero(members, non_members), curve=limit)]
 
 
-def at_zero(judged: Judged) -> Confusion:
+def at_zero(members: np.ndarray, non_members: np.ndarray) -> Confusion:
     """Return the counts at a log likelihood ratio of 0, a threshold that looks at no score."""
-    flagged = judged.scores >= 0
-    return Confusion(
-        true_positives=int((flagged & judged.members).sum()),
-        n_members=int(judged.members.sum()),
-        false_positives=int((flagged & ~judged.members).sum()),
-        n_non_members=int((~judged.members).sum()),
-        threshold=0.0,
-        threshold_source="0, where both signs of the canary are equally likely",
-    )
+    source = "0, where both answers are equally likely"
+    return confusion(members, non_members, threshold=0.0, threshold_source=source)
 
 
 def repeated(view: RunView) -> str:

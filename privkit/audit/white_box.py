@@ -1,6 +1,6 @@
 """Checks of an auditor who holds what was computed before the noise: each a p-value, and what a rejection says."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,12 @@ from accountant.events import leaves
 from attacks.statistics.count_scale import count_scale_p_value, count_scale_ratio, split_by_count
 from attacks.statistics.residuals import scale_p_value, scale_ratio
 from attacks.statistics.sharing import common_p_value, common_share, most_alike
-from privkit import canary, plug
+from privkit import canary
+from privkit.audit.behind import known_records, overstated, planted_records, sizes
 from privkit.audit.left import Left, sent_counts
 from privkit.audit.recovered import longest
 from privkit.audit.scored import RunView
-from privkit.canaries._base import AbstractCanaries
-from privkit.transcript import Records
+from privkit.release import Release
 from privkit.truth import Truth
 
 ROUNDING = 1e-6
@@ -44,23 +44,9 @@ class Seen:
 
     def held(self, client: int) -> dict[int, int]:
         """Return how many records of each class a client is known to hold, canaries included."""
-        found: dict[int, int] = {}
-        for records in self._records():
-            for label in records.of(client).labels.tolist():
-                found[label] = found.get(label, 0) + 1
-        return found
-
-    def _records(self) -> Iterator[Records]:
-        asked, planted = (self.view.questions[name] for name in ("records", "canaries"))
-        if asked is not None:
-            yield asked.where(self.truth.members)
-        if planted is not None:
-            yield planted
-        for name, answers in self.truth.others.items():
-            kind, canaries = plug.build("privkit.canaries", name), self.view.questions[name]
-            assert isinstance(kind, AbstractCanaries)
-            assert canaries is not None
-            yield kind.planted(canaries, answers, round=0)
+        known = known_records(self.view, self.truth)
+        parts = [*planted_records(self.view, self.truth, round=0), *([] if known is None else [known])]
+        return sizes(parts, client=client)
 
 
 def checks(runs: Sequence[Seen]) -> dict[str, Check]:
@@ -99,11 +85,12 @@ def _scale(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
 
 
 def _fresh(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
-    """Check that no two rounds, clients or classes share noise: over all of them, and the two most alike messages."""
+    """Check that no two runs, rounds, clients or classes share noise: over all of them, and the most alike messages."""
     scaled = [[one for one in run.left if one.scaled] for run in runs]
     families = {
-        "rounds": [g for run in scaled for g in _stacked(run, by="client")],
-        "clients": [g for run in scaled for g in _stacked(run, by="round")],
+        "runs": _stacked((one for run in scaled for one in run), by=lambda r: (r.round, r.client)),
+        "rounds": [g for run in scaled for g in _stacked(run, by=lambda r: r.client)],
+        "clients": [g for run in scaled for g in _stacked(run, by=lambda r: r.round)],
         "classes": [one.rows for run in scaled for one in run if one.rows.size],
     }
     for name, groups in families.items():
@@ -122,11 +109,11 @@ def _fresh(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
         yield "most alike messages", Check(min(1.0, len(pairs) * pair.p_value), says)
 
 
-def _stacked(run: Sequence[Left], *, by: str) -> list[np.ndarray]:
-    """Return the noise of the messages of one client (or round) as rows, as far as all of them go."""
-    found: dict[int, list[np.ndarray]] = {}
-    for one in run:
-        found.setdefault(getattr(one.release, by), []).append(one.flat)
+def _stacked(messages: Iterable[Left], *, by: Callable[[Release], Hashable]) -> list[np.ndarray]:
+    """Return the noise of the messages that have something in common as rows, as far as all of them go."""
+    found: dict[Hashable, list[np.ndarray]] = {}
+    for one in messages:
+        found.setdefault(by(one.release), []).append(one.flat)
     shortest = {key: min(len(flat) for flat in each) for key, each in found.items()}
     return [
         np.array([flat[: shortest[key]] for flat in each]) for key, each in found.items() if shortest[key]
@@ -164,19 +151,15 @@ def _reach(run: Seen, one: Left) -> float:
 
 
 def _sent(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
-    """Check that no class of canaries was released with a larger count than it has: its noise would be too small."""
+    """Check that no class was released with a larger count than it has: its noise would be too small."""
     made, wrong = False, ""
     for run, one in _each(runs):
-        counts, planted = sent_counts(one), run.view.questions["canaries"]
-        if counts is None or planted is None:
+        counts = sent_counts(one)
+        if counts is None or not run.held(one.release.client):
             continue
-        made, labels = True, planted.of(one.release.client).labels
-        for label, count in zip(
-            one.release.payload.tensors()["labels"].tolist(), counts.tolist(), strict=True
-        ):
-            true = int((labels == label).sum())
-            if true and count > true:
-                wrong = wrong or f"{_where(one)} sent the count {count} of a class of {true} records"
+        made = True
+        for count, true in overstated(run.view, run.truth, one, counts):
+            wrong = wrong or f"{_where(one)} sent the count {count} of a class of {true} records"
     if made:
         yield "counts", Check(float(not wrong), wrong)
 

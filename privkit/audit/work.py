@@ -74,6 +74,11 @@ class Work:
         return math.hypot(self.mu, gaussian_equivalent(pure)) if pure else self.mu
 
     @property
+    def not_gaussian(self) -> str:
+        """Return why no trade-off curve of the releases is Gaussian, in words; nothing where it may be."""
+        return "" if self.mu is not None else "there is no Gaussian noise, so no trade-off curve is Gaussian"
+
+    @property
     def clip_norm(self) -> float | None:
         """Return the largest clip norm that a contract declares."""
         parts = () if self.event is None else leaves(self.event)

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool
 from pydantic import Field
 
+from privkit.canary import coins
 from privkit.clip import unit
 from privkit.noise import Purpose, keyed
 from privkit.plug import Plugin
@@ -47,12 +48,12 @@ class AbstractCanaries(Plugin):
         )
 
     def answers(self, canaries: Records, *, seed: int) -> Bool[np.ndarray, " K"]:
-        """Return the answer of each canary, true for half of each client's (rounded down), at random."""
+        """Return the answer of each canary, by a fair coin each."""
         yes_K = np.zeros(len(canaries), dtype=bool)
         for client in np.unique(canaries.clients):
             rng = keyed(seed, Purpose.CANARY_SIGNS, round=self.slot, client=int(client))
-            mine = rng.permutation(np.flatnonzero(canaries.clients == client))
-            yes_K[mine[: len(mine) // 2]] = True
+            mine = canaries.clients == client
+            yes_K[mine] = coins(rng, int(mine.sum()))
         return yes_K
 
     @abstractmethod

@@ -10,6 +10,7 @@ from privkit.cli import (
     doctor,
     explain,
     export_data,
+    hijack,
     report,
     scores,
     selfcheck,
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command("train", cls=PlainCommand)(train.train)
 app.command("audit", cls=PlainCommand)(audit.audit)
+app.command("hijack", cls=PlainCommand)(hijack.hijack)
 app.command("report", cls=PlainCommand)(report.report)
 app.command("table", cls=PlainCommand)(table.table)
 app.command("scores", cls=PlainCommand)(scores.scores)

@@ -28,7 +28,6 @@ from privkit.train.memory import keep_freed_memory
 from privkit.train.metrics import write_metrics
 from privkit.train.outbox import Outbox, below
 from privkit.train.projection import refuse_unaffordable
-from privkit.train.server import AbstractServer, HonestServer
 from privkit.truth import Hidden
 
 Sent = list[tuple[Release, Hidden | None]]
@@ -56,7 +55,6 @@ def train(
     root: Path,
     *,
     device: str = "auto",
-    server: AbstractServer | None = None,
     progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda sentence: None,
     announce: Callable[[str], None] = lambda what: None,
@@ -67,7 +65,6 @@ def train(
         study: what to run.
         root: folder for the runs; what is complete there is left alone, what was begun is resumed.
         device: ``auto``, ``cpu`` or ``cuda``.
-        server: who merges and answers; the honest server by default.
         progress: called with a stage's name, how much of it is done, and of how much.
         notice: called once with each sentence about records that are left out.
         announce: called before each batch with what is trained in it, in a few words.
@@ -100,7 +97,7 @@ def train(
         names = [plan.name for plan in batch]
         announce(studies.described(batch))
         runs = [studies.open_run(root, plan, data, names) for plan in batch]
-        diverged += _Batch(batch, runs, data, target, server or HonestServer()).train(progress)
+        diverged += _Batch(batch, runs, data, target).train(progress)
     if diverged:
         raise DivergedError(_said(diverged))
     return [root / plan.name for plan in todo]
@@ -122,11 +119,10 @@ class _Batch:
         runs: list[Run],
         data: Encoded,
         device: torch.device,
-        server: AbstractServer,
     ) -> None:
-        self.plans, self.runs, self.data, self.server = plans, runs, data, server
+        self.plans, self.runs, self.data = plans, runs, data
         self.config = plans[0].config
-        self.method = self.config.method
+        self.method, self.server = self.config.method, self.config.answering
         self.outboxes = [Outbox(plan, run, data) for plan, run in zip(plans, runs, strict=True)]
         self.device = device
         self.diverged: dict[int, str] = {}
@@ -135,7 +131,7 @@ class _Batch:
     def _start(self) -> None:
         shape = {"dim": self.data.dim, "num_classes": self.data.num_classes}
         self.fleets = fleets(self.plans, self.data, self.device)
-        self.states = [plan.config.method.start(**shape, seed=plan.seed) for plan in self.plans]
+        self.states = [self.server.start(plan.config.method, **shape, seed=plan.seed) for plan in self.plans]
         self.rows: list[list[dict[str, float | int]]] = [[] for _ in self.plans]
 
     def train(self, progress: Progress) -> list[str]:

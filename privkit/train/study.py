@@ -1,6 +1,6 @@
 """From a study to run directories: which runs there are, and which are trained together.
 
-Runs that agree in data, encoder, model, method, rounds and the defense's local rule share every tensor
+Runs that agree in data, encoder, model, method, server, rounds and the defense's local rule share every tensor
 operation, so they are trained as one batch. Stacked arithmetic may differ in the last bits from one batch
 composition to another; a run therefore remembers its batch, and a resumed run is trained in the same one:
 same bytes after any kill.
@@ -323,7 +323,7 @@ def _alike(one: Plan, other: Plan) -> bool:
 def _shared(config: RunConfig) -> str:
     """Return what must be equal for two runs to be trained as one batch."""
     settings = config.settings()
-    keys = ("data", "encoder", "model", "mixed", "method", "rounds", "precision")
+    keys = ("data", "encoder", "model", "mixed", "method", "server", "rounds", "precision")
     shared = {key: settings.get(key) for key in keys}
     rule = config.defense.local
     return canonical_json({**shared, "rule": [type(rule).__name__, rule.model_dump(mode="json")]})

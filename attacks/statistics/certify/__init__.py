@@ -5,6 +5,7 @@ A certificate is only as true as its assumptions, which it carries in words.
 
 from attacks.statistics.certify.bayesian import epsilon_bayesian as epsilon_bayesian
 from attacks.statistics.certify.certificate import Certificate as Certificate
+from attacks.statistics.certify.certificate import NoCertificate as NoCertificate
 from attacks.statistics.certify.clopper_pearson import epsilon_clopper_pearson as epsilon_clopper_pearson
 from attacks.statistics.certify.gdp import epsilon_gdp as epsilon_gdp
 from attacks.statistics.certify.one_run import epsilon_one_run as epsilon_one_run

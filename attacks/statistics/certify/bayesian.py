@@ -12,23 +12,34 @@ from attacks.statistics.certify.clopper_pearson import FIXED_THRESHOLD, INDEPEND
 from attacks.statistics.confusion import Confusion
 from attacks.statistics.search import last_true
 
+TWO_SIDED, ONE_SIDED = "Bayesian", "Bayesian, one-sided"
+"""Names of the limit as published, and of ours."""
+
+_LINE = "credible, not frequentist: above 0 even without leakage"
+_HALF = "credible, not frequentist; an attack that is worse than guessing is taken for no leakage"
 _NODES = 4096
 _PROBABILITY_NODES = (np.arange(_NODES) + 0.5) / _NODES
 
 
-def epsilon_bayesian(point: Confusion, *, delta: float, level: float = 0.95) -> Certificate:
+def epsilon_bayesian(
+    point: Confusion, *, delta: float, level: float = 0.95, one_sided: bool = False
+) -> Certificate:
     """Return the epsilon whose privacy region holds a posterior probability of only ``1 - level``.
 
     FNR and FPR are independent with Jeffreys priors: FNR ~ Beta(FN + 1/2, TP + 1/2) and
     FPR ~ Beta(FP + 1/2, TN + 1/2).
 
-    This is a credible limit, not a confidence limit: without any leakage it is above 0 by construction, since
-    the region of epsilon = 0 is a line. Never use it to call a violation.
+    This is a credible limit, not a confidence limit: never use it to call a violation. As published, it asks how far
+    the rates are from either side of no leakage: the region of epsilon = 0 is a line, so the limit is above 0 by
+    construction. One-sided (ours), an attack that is worse than guessing counts as no leakage: without any, the limit
+    is above 0 about as often as ``1 - level`` says.
 
     Args:
         point: counts at the threshold.
         delta: in [0, 1).
         level: posterior probability that epsilon is larger, in (0, 1).
+        one_sided: leave out the half of the region's border that only a flipped attack can cross; the direction must
+            have been fixed without looking at these scores.
 
     Returns:
         Certificate without mu; epsilon to 1e-3 or better.
@@ -51,11 +62,12 @@ def epsilon_bayesian(point: Confusion, *, delta: float, level: float = 0.95) -> 
 
     def region_is_too_small(epsilon: float) -> bool:
         low_K, high_K = _fpr_range(fnr_K, epsilon=epsilon, delta=delta)
+        high_K = np.ones_like(high_K) if one_sided else high_K
         inside = special.betainc(*posterior, high_K) - special.betainc(*posterior, low_K)
         return float(inside.mean()) < 1 - level
 
     return Certificate(
-        method="Bayesian, Jeffreys priors",
+        method=ONE_SIDED if one_sided else TWO_SIDED,
         epsilon_low=last_true(region_is_too_small, 0.0, 1.0, tolerance=1e-7),
         mu_low=None,
         delta=delta,
@@ -63,7 +75,8 @@ def epsilon_bayesian(point: Confusion, *, delta: float, level: float = 0.95) -> 
         assumptions=(
             INDEPENDENT_TRIALS,
             FIXED_THRESHOLD,
-            "credible, not frequentist: above 0 even without leakage",
+            "Jeffreys priors of both rates",
+            _HALF if one_sided else _LINE,
         ),
         threshold_source=point.threshold_source,
         evidence=str(point),

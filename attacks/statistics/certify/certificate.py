@@ -54,6 +54,19 @@ class Certificate:
         return cls(**{**plain, "assumptions": tuple(plain["assumptions"])})
 
 
+@dataclass(frozen=True, kw_only=True)
+class NoCertificate:
+    """Why a method states no limit.
+
+    Attributes:
+        method: its name.
+        reason: in words.
+    """
+
+    method: str
+    reason: str
+
+
 def epsilon_or_zero(mu_low: float, *, delta: float) -> float:
     """Return epsilon of mu-GDP, 0 for mu = 0."""
     check.open_unit(delta=delta)

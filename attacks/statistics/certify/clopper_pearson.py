@@ -6,6 +6,7 @@ from accountant import check
 from attacks.statistics.certify.certificate import Certificate
 from attacks.statistics.confusion import Confusion
 
+METHOD = "Clopper-Pearson"
 INDEPENDENT_TRIALS = "trials are independent: separate runs, or noise that is independent between canaries"
 FIXED_THRESHOLD = "the threshold and the direction were fixed without looking at these scores"
 
@@ -48,7 +49,7 @@ def epsilon_clopper_pearson(
     tpr_low, fpr_up = point.worst_rates(alpha=(1 - level) / comparisons)
     tnr_low, fnr_up = 1 - fpr_up, 1 - tpr_low
     return Certificate(
-        method="Clopper-Pearson",
+        method=METHOD,
         epsilon_low=max(0.0, _log_ratio(tpr_low - delta, fpr_up), _log_ratio(tnr_low - delta, fnr_up)),
         mu_low=None,
         delta=delta,

@@ -7,6 +7,7 @@ from attacks.statistics.certify.certificate import Certificate, epsilon_or_zero
 from attacks.statistics.certify.clopper_pearson import FIXED_THRESHOLD, INDEPENDENT_TRIALS
 from attacks.statistics.confusion import Confusion
 
+METHOD = "Gaussian DP with Clopper-Pearson"
 GAUSSIAN_CURVE = "the mechanism's trade-off curve is Gaussian: this refutes mu-GDP, not (epsilon, delta)-DP"
 
 
@@ -37,7 +38,7 @@ def epsilon_gdp(point: Confusion, *, delta: float, level: float = 0.95, comparis
     tpr_low, fpr_up = point.worst_rates(alpha=(1 - level) / comparisons)
     mu_low = max(0.0, float(special.ndtri(tpr_low) - special.ndtri(fpr_up)))
     return Certificate(
-        method="Gaussian DP with Clopper-Pearson",
+        method=METHOD,
         epsilon_low=epsilon_or_zero(mu_low, delta=delta),
         mu_low=mu_low,
         delta=delta,

@@ -7,7 +7,10 @@ from accountant import check
 from attacks.statistics.certify.certificate import Certificate
 from attacks.statistics.search import last_true
 
-COINS = "each canary was included by its own fair coin, and guesses were made without looking at the coins"
+METHOD = "one run"
+COINS = (
+    "each answer (in or out, as it stands or negated) was a fair coin of its own, and guesses looked at none"
+)
 
 
 def epsilon_one_run(
@@ -42,7 +45,7 @@ def epsilon_one_run(
         return p < 1 - level
 
     return Certificate(
-        method="one run",
+        method=METHOD,
         epsilon_low=last_true(refuted, 0.0, 1.0),
         mu_low=None,
         delta=delta,

@@ -9,6 +9,7 @@ from attacks.statistics.certify.certificate import Certificate, epsilon_or_zero
 from attacks.statistics.certify.gdp import GAUSSIAN_CURVE
 from attacks.statistics.certify.one_run import COINS, check_guesses
 
+METHOD = "one run, Gaussian DP"
 _GRID = 64
 _WIDTH = 1e-9
 
@@ -39,7 +40,7 @@ def epsilon_one_run_fdp(
     check_guesses(canaries=canaries, guesses=guesses, correct=correct)
     mu_low = _largest_refuted(canaries, guesses, correct, level)
     return Certificate(
-        method="one run, Gaussian DP",
+        method=METHOD,
         epsilon_low=epsilon_or_zero(mu_low, delta=delta),
         mu_low=mu_low,
         delta=delta,

@@ -12,6 +12,8 @@ from attacks.statistics.certify.gdp import GAUSSIAN_CURVE
 from attacks.statistics.estimate import empty_class
 from attacks.statistics.scores import as_scores
 
+METHOD = "normal scores"
+
 
 def epsilon_parametric(
     members: ArrayLike,
@@ -61,7 +63,7 @@ def epsilon_parametric(
         doubt, std, known = 1 - level, noise_std, f"known to be {noise_std:g}"
     mu_low = max(0.0, float(distance / std + special.ndtri(doubt) * error))
     return Certificate(
-        method="normal scores",
+        method=METHOD,
         epsilon_low=epsilon_or_zero(mu_low, delta=delta),
         mu_low=mu_low,
         delta=delta,
