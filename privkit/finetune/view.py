@@ -31,7 +31,7 @@ def view(
 
     Args:
         run: a run that the gradient lab trained.
-        candidates: some of :func:`privkit.finetune.questions.read`, by default all; ``where`` chooses rounds or clients.
+        candidates: some of :func:`privkit.finetune.questions.read`, such as those of one round; by default all.
         public: the attacker uses so many of its own records at most; 0 gives it none.
         maps: which trained maps are looked at, by the names of their weights; ``None``: all. A pass of N texts keeps
             N T (d + m) numbers per map.

@@ -24,7 +24,7 @@ class Classified(StrEnum):
 
 
 class Hf(AbstractBackbone):
-    """A model as ``save_pretrained`` wrote it, with its tokenizer, such as BERT, GPT-2, Llama or Qwen; not downloaded."""
+    """A model such as BERT, GPT-2 or Llama, with its tokenizer, as ``save_pretrained`` wrote it; never downloaded."""
 
     citation: ClassVar[str] = "wolf2020transformers"
 
