@@ -40,7 +40,9 @@ class DpsgdGuard(Guard):
                 generator=self._generator(batch, client, model.device),
             )
             optimizer.pre_step()
-            return {client: {n: p.grad / batch.sizes[client] for n, p in trained.items() if p.grad is not None}}
+            return {
+                client: {n: p.grad / batch.sizes[client] for n, p in trained.items() if p.grad is not None}
+            }
 
     def _generator(self, batch: Batch, client: int, device: torch.device) -> torch.Generator:
         source = keyed(self.seed, Purpose.RELEASE, round=batch.round, client=client)

@@ -26,9 +26,13 @@ class DropoutGuard(Guard):
 
     def gradients(self, model: Tuned, batch: Batch) -> dict[int, Weights]:
         (client,) = batch.sizes
-        drawn = keyed(self.seed, Purpose.DROPOUT, round=batch.round, client=client).integers(2**63, size=batch.step + 1)
+        drawn = keyed(self.seed, Purpose.DROPOUT, round=batch.round, client=client).integers(
+            2**63, size=batch.step + 1
+        )
         drop = _Drop(self.p, torch.Generator(model.device).manual_seed(int(drawn[-1])))
-        readers = [m for name, m in model.named_modules() if isinstance(m, nn.Linear) and name.endswith(READERS)]
+        readers = [
+            m for name, m in model.named_modules() if isinstance(m, nn.Linear) and name.endswith(READERS)
+        ]
         handles = [m.register_forward_pre_hook(drop) for m in readers]
         try:
             return super().gradients(model, batch)

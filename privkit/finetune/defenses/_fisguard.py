@@ -37,7 +37,9 @@ def reparameterise(settings: "Fisguard", model: Tuned, public: Public, *, seed: 
         bases = _random(fixed, seed)
     else:
         # all U are 0, so what maps read now is what they read of the pretrained model
-        bases = {n: leading(g, settings.rank, where=n) for n, g in gram_matrices(model, fixed, public).items()}
+        bases = {
+            n: leading(g, settings.rank, where=n) for n, g in gram_matrices(model, fixed, public).items()
+        }
     for name, basis in bases.items():
         fix(fixed[name], basis)
 
@@ -53,7 +55,9 @@ def _random(fixed: Mapping[str, nn.Linear], seed: int) -> dict[str, Tensor]:
 @torch.no_grad()
 def gram_matrices(model: Tuned, fixed: Mapping[str, nn.Linear], public: Public) -> dict[str, Tensor]:
     """Return ``X^T X`` of what each map reads of public records, a row per token, float64 of shape [d, d]."""
-    found = {name: torch.zeros(m.in_features, m.in_features, dtype=torch.float64) for name, m in fixed.items()}
+    found = {
+        name: torch.zeros(m.in_features, m.in_features, dtype=torch.float64) for name, m in fixed.items()
+    }
     with watched(fixed) as seen:
         for rows, ids, lengths in passes(model, public.texts):
             seen.clear()

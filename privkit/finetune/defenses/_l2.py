@@ -17,7 +17,9 @@ class L2Guard(Guard):
 
     def gradients(self, model: Tuned, batch: Batch) -> dict[int, Weights]:
         pull = {
-            name: self.strength * p.detach() for name, p in model.trained().items() if not name.startswith(HEAD)
+            name: self.strength * p.detach()
+            for name, p in model.trained().items()
+            if not name.startswith(HEAD)
         }
         found = client_gradients(model, batch, self.losses)
         return {

@@ -22,13 +22,16 @@ class Dpsgd(AbstractTuningDefense):
 
     Sampling ``poisson`` is what amplification needs: a step is priced as a subsampled Gaussian mechanism for adding or
     removing a record; to replace one moves the sum twice as far (mu is 2 / sigma without sampling). Batches of a fixed
-    size are priced for replacing a record, and without amplification. The step's own ``clip`` is not applied.
+    size are priced for replacing a record, and without amplification. The step's own ``clip`` is not applied. Numbers
+    of records are taken as public, as always with DP-SGD: rates and the server's weights follow from them.
     """
 
     citation: ClassVar[str] = "abadi2016deep, yousefpour2021opacus"
 
     noise_multiplier: float = Field(
-        default=1.0, gt=0, description="noise standard deviation / clip_norm; FISGuard sweeps 0.1, 0.25, 0.5, 1, 2"
+        default=1.0,
+        gt=0,
+        description="noise standard deviation / clip_norm; FISGuard sweeps 0.1, 0.25, 0.5, 1, 2",
     )
     clip_norm: float = Field(default=1.0, gt=0, description="largest norm of one record's gradient")
 

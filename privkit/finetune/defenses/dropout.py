@@ -21,7 +21,9 @@ class Dropout(AbstractTuningDefense):
 
     citation: ClassVar[str] = "srivastava2014dropout, jiang2026fisguard"
 
-    p: float = Field(default=0.1, gt=0, lt=1, description="share of features dropped; FISGuard sweeps 0.05 to 0.4")
+    p: float = Field(
+        default=0.1, gt=0, lt=1, description="share of features dropped; FISGuard sweeps 0.05 to 0.4"
+    )
 
     def guard(self, model: "Tuned", terms: Terms, public: "Public", *, clients: int, seed: int) -> "Guard":
         from privkit.finetune.defenses._dropout import DropoutGuard

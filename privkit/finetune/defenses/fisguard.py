@@ -45,11 +45,14 @@ class Fisguard(AbstractTuningDefense):
     citation: ClassVar[str] = "jiang2026fisguard, sun2024ffalora"
 
     rank: int = Field(
-        default=16, ge=1, description="directions kept, r, below the width of every map's input; FISGuard gives no value"
+        default=16,
+        ge=1,
+        description="directions kept, r, below the width of every map's input; FISGuard gives no value",
     )
     basis: Basis = Field(default=Basis.PUBLIC, description="public (singular vectors) or random (FFA-LoRA)")
     protect_head: bool = Field(
-        default=True, description="whether the head is reparameterised too, as the method's own criterion asks"
+        default=True,
+        description="whether the head is reparameterised too, as the method's own criterion asks",
     )
     rank_audit: RankAudit = Field(
         default=RankAudit.OFF,

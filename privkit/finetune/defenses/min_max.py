@@ -23,14 +23,20 @@ class MinMax(AbstractTuningDefense):
     citation: ClassVar[str] = "nasr2018adversarial, jiang2026fisguard"
 
     strength: float = Field(default=1.0, gt=0, description="lambda; FISGuard sweeps 0.1, 0.3, 1, 3, 10")
-    learning_rate: float = Field(default=3e-3, gt=0, description="of the adversary's Adam, new for every batch")
+    learning_rate: float = Field(
+        default=3e-3, gt=0, description="of the adversary's Adam, new for every batch"
+    )
     updates: int = Field(default=5, ge=1, description="steps of the adversary per batch")
     hidden: int = Field(default=128, ge=1, description="units of the adversary's hidden layer")
     non_members: int = Field(
-        default=256, ge=1, description="public records that it is trained against; all of them where there are fewer"
+        default=256,
+        ge=1,
+        description="public records that it is trained against; all of them where there are fewer",
     )
 
     def guard(self, model: "Tuned", terms: Terms, public: "Public", *, clients: int, seed: int) -> "Guard":
         from privkit.finetune.defenses._min_max import MinMaxGuard
 
-        return MinMaxGuard(self, terms, public.first(self.non_members), model=model, clients=clients, seed=seed)
+        return MinMaxGuard(
+            self, terms, public.first(self.non_members), model=model, clients=clients, seed=seed
+        )
