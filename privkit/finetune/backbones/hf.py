@@ -49,15 +49,13 @@ class Hf(AbstractBackbone):
     def causal(self) -> bool:
         if self.classified is not Classified.AUTO:
             return self.classified is Classified.LAST
-        from transformers.models.auto.modeling_auto import (
-            MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as WRITERS,
-        )
-        from transformers.models.auto.modeling_auto import (
-            MODEL_FOR_MASKED_LM_MAPPING_NAMES as FILLERS,
-        )
-
         kind = _transformers.config(self._folder()).model_type
-        return kind in WRITERS and kind not in FILLERS
+        from transformers.models.auto import modeling_auto as known
+
+        return (
+            kind in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+            and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        )
 
     def net(self) -> "Module":
         settings = _transformers.config(self._folder())
