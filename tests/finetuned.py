@@ -91,7 +91,9 @@ def alone(model: Tuned, texts: Texts, labels: np.ndarray, record: int) -> dict[s
     one = texts.take(np.array([record]))
     loss = cross_entropy(model(*tensors(one)), torch.from_numpy(labels[[record]]))
     trained = model.trained()
-    return {n: g.numpy() for n, g in zip(trained, torch.autograd.grad(loss, list(trained.values())), strict=True)}
+    return {
+        n: g.numpy() for n, g in zip(trained, torch.autograd.grad(loss, list(trained.values())), strict=True)
+    }
 
 
 def close(a: np.ndarray, b: np.ndarray, *, part: float = 1e-5) -> bool:

@@ -9,12 +9,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from privkit.errors import InputError
-from privkit.finetune.gradients import client_gradients
 from privkit.finetune.batches import Batch
 from privkit.finetune.defenses._fisguard import numerical_rank
+from privkit.finetune.gradients import client_gradients
+from privkit.finetune.guard import Guard
 from privkit.finetune.model import build, logits
 from privkit.finetune.trace import trace
-from privkit.finetune.guard import Guard
 from privkit.finetune.watched import watched
 from tests.finetuned import LABELS, SENTENCES, alone, backbone, close, config, tensors, tuned, tuning
 
@@ -33,7 +33,9 @@ def test_every_record_s_gradient_is_the_one_that_it_alone_gives(name, kind):
             assert close(found.gradients()[record], own[weights], part=1e-4)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("minilm", "adapter"), ("minilm", "lora"), ("random_gpt2", "lora")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("minilm", "adapter"), ("minilm", "lora"), ("random_gpt2", "lora")]
+)
 def test_opacus_finds_the_same_gradients_of_single_records(name, kind):
     from opacus.grad_sample import GradSampleModule
 
@@ -94,7 +96,10 @@ def test_a_text_of_one_token_is_a_text():
     one = backbone("random_gpt2", size="tiny").texts(np.array(["good"]))
     assert one.lengths.tolist() == [1]
     found = trace(model, one, LABELS[:1])
-    assert close(found.traces["tuning.0.down.weight"].gradients()[0], alone(model, one, LABELS, 0)["tuning.0.down.weight"])
+    assert close(
+        found.traces["tuning.0.down.weight"].gradients()[0],
+        alone(model, one, LABELS, 0)["tuning.0.down.weight"],
+    )
 
 
 def test_no_records_give_an_exposure_of_none():
@@ -104,7 +109,9 @@ def test_no_records_give_an_exposure_of_none():
 
 
 @pytest.mark.parametrize(("layers", "directions"), [(6, len(SENTENCES)), (2, 1)])
-def test_the_last_adapter_s_gradient_has_one_direction_per_record_that_its_units_tell_apart(layers, directions):
+def test_the_last_adapter_s_gradient_has_one_direction_per_record_that_its_units_tell_apart(
+    layers, directions
+):
     """Behind the last block only classified tokens have slopes (spec/projres 1.6a).
 
     After two blocks these tokens are nearly the same in all sentences, so the same units are on for all of them, and
