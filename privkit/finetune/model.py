@@ -89,7 +89,6 @@ def build(
     *,
     classes: int,
     seed: int,
-    net: nn.Module | None = None,
 ) -> Tuned:
     """Return a model before any training; the new weights are those of the seed, whatever was drawn before.
 
@@ -98,11 +97,10 @@ def build(
         tuning: what is trained of it.
         classes: logits.
         seed: of the run.
-        net: the backbone's base model if it is there already; it is changed.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Tuned(net or backbone.net(), causal=backbone.causal, tuning=tuning, classes=classes)
+        return Tuned(backbone.net(), causal=backbone.causal, tuning=tuning, classes=classes)
 
 
 def passes(model: nn.Module, texts: Texts) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
