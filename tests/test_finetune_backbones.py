@@ -3,6 +3,7 @@
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def saved(folder: Path, kind: str) -> Path:
     import tokenizers
     import transformers
 
-    of = {
+    of: dict[str, Any] = {
         "num_hidden_layers": 3,
         "num_attention_heads": 2,
         "max_position_embeddings": 20,

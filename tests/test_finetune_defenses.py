@@ -279,6 +279,21 @@ def test_opacus_leaves_the_model_as_it_was():
     assert np.isfinite(exposure.losses).all()
 
 
+def test_noise_can_be_added_to_the_maps_of_fisguard():
+    of = {"name": "dpsgd", "noise_multiplier": 1e-9, "clip_norm": 1e6, "fisguard": {"rank": 3}}
+    lab, bare = new_lab(config(defense=of)), unprotected(defense={"name": "fisguard", "rank": 3})
+    batch = lab.batch(0, 0, [1])
+    found, wanted = (
+        lab.guard().gradients(lab.model, batch)[1],
+        Guard(bare.config).gradients(bare.model, batch)[1],
+    )
+    assert set(found) == set(wanted)
+    assert {tuple(found[n].shape) for n in found if n.endswith("up.weight")} == {(32, 3), (2, 3)}
+    for name, g in found.items():
+        assert torch.allclose(g, wanted[name], rtol=1e-3, atol=1e-3)
+    assert config(**{"defense": lab.config.defense.settings()}).defense == lab.config.defense
+
+
 def test_steps_on_poisson_samples_cost_what_opacus_says_or_less():
     from opacus.accountants import PRVAccountant, RDPAccountant
 

@@ -28,7 +28,7 @@ from privkit.finetune.model import Weights
 from privkit.finetune.optimizers import OPTIMIZERS
 from privkit.finetune.replay import lab_of, weights, weights_at
 from privkit.finetune.server import Server
-from privkit.finetune.terms import Optimizer, Sampling, Transport
+from privkit.finetune.terms import Optimizer, Transport
 from privkit.finetune.upload import message, rounded
 from privkit.finetune.view import view
 from privkit.release import Update
@@ -366,7 +366,19 @@ def test_an_empty_batch_sends_zeros():
     empty = next(t for t in range(100) if not len(lab.rows(t, 0)[0]))
     found = changes(lab, lab.guard(), lab.start, empty)
     assert not any(g.any() for g in found[0].values())
-    assert Sampling.POISSON is lab.config.sampling
+
+
+def test_training_a_pretrained_model_lowers_the_losses_of_members(tmp_path):
+    how = {
+        "backbone": {"name": "minilm", "max_length": 24},
+        "learning_rate": 1e-3,
+        "head_learning_rate": 1e-3,
+    }
+    run = train(config(batch=32, questions={"rounds": [0]}, **how), tmp_path / "run", device="cpu")
+    losses = view(run, public=0, maps=[]).losses[run.truth().members].mean(0)
+    assert losses.shape == (4,)
+    assert (np.diff(losses) < 0).all()
+    assert losses[-1] < losses[0] - 0.02
 
 
 def test_a_number_that_is_not_finite_ends_the_training_in_one_sentence(tmp_path):

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 import numpy as np
 import torch
 
-from privkit.data._base import Domain
+from privkit.data._base import Domain, Labelled
 from privkit.data._split import Parts, divide
 from privkit.errors import InputError
 from privkit.finetune import batches
@@ -79,7 +79,7 @@ class Lab:
         clients = _clients(config, domains, seed)
         hashes = {f"records.{d.name}": sha256_of(d.records) for d in domains}
         hashes |= {f"labels.{d.name}": sha256_of(d.labels) for d in domains}
-        hashes |= {f"test.{d.name}": sha256_of(d.test.records) for d in domains if d.test is not None}
+        hashes |= {f"test.{d.name}": _digest(d.test) for d in domains if d.test is not None}
         hashes["encoder"] = config.backbone.fingerprint
         return cls(
             config=config,
@@ -149,6 +149,10 @@ class Lab:
         """Return the vector of each text under the backbone as everybody knows it, without any tuning."""
         net = self.config.backbone.net().to(self.device)
         return embed(net, joined(texts), causal=self.config.backbone.causal)
+
+
+def _digest(records: Labelled) -> str:
+    return sha256_of(records.records) + sha256_of(records.labels)
 
 
 def _clients(config: FinetuneConfig, domains: tuple[Domain, ...], seed: int) -> tuple[Client, ...]:

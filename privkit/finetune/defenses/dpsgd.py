@@ -9,6 +9,7 @@ from accountant.contract import Contract, Counts, Query, Relation
 from accountant.events import Event, Gaussian, Repeated, SubsampledGaussian
 from privkit.finetune import batches
 from privkit.finetune.defenses._base import AbstractTuningDefense, contract
+from privkit.finetune.defenses.fisguard import Fisguard
 from privkit.finetune.terms import Sampling, Terms
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ class Dpsgd(AbstractTuningDefense):
         description="noise standard deviation / clip_norm; FISGuard sweeps 0.1, 0.25, 0.5, 1, 2",
     )
     clip_norm: float = Field(default=1.0, gt=0, description="largest norm of one record's gradient")
+
+    fisguard: Fisguard | None = Field(
+        default=None,
+        description="fix the inputs of all maps first, as that defense does; null: train them whole",
+    )
+
+    def prepare(self, model: "Tuned", public: "Public", *, seed: int) -> None:
+        if self.fisguard is not None:
+            self.fisguard.prepare(model, public, seed=seed)
 
     def guard(self, model: "Tuned", terms: Terms, public: "Public", *, clients: int, seed: int) -> "Guard":
         from privkit.finetune.defenses._dpsgd import DpsgdGuard
