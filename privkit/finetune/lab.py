@@ -1,23 +1,22 @@
 """A federation that is about to tune: every client's records as tokens, the public ones, and the model."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
-from torch import nn
 
-from privkit.data._base import Domain
+from privkit.data._base import Domain, Labelled
 from privkit.data._split import Parts, divide
 from privkit.errors import InputError
 from privkit.finetune import batches
 from privkit.finetune.batches import Batch
 from privkit.finetune.config import FinetuneConfig
 from privkit.finetune.guard import Guard
-from privkit.finetune.model import Tuned, build, embed
+from privkit.finetune.model import Tuned, Weights, build, embed
 from privkit.finetune.public import Public
 from privkit.finetune.terms import Aggregation
-from privkit.finetune.texts import Texts, joined
+from privkit.finetune.texts import Texts, joined, tokenised
 from privkit.models._cache import sha256_of
 from privkit.noise import Purpose, keyed
 
@@ -80,7 +79,7 @@ class Lab:
         clients = _clients(config, domains, seed)
         hashes = {f"records.{d.name}": sha256_of(d.records) for d in domains}
         hashes |= {f"labels.{d.name}": sha256_of(d.labels) for d in domains}
-        hashes |= {f"test.{d.name}": sha256_of(d.test.records) for d in domains if d.test is not None}
+        hashes |= {f"test.{d.name}": _digest(d.test) for d in domains if d.test is not None}
         hashes["encoder"] = config.backbone.fingerprint
         return cls(
             config=config,
@@ -91,23 +90,29 @@ class Lab:
             device=device,
         )
 
-    @cached_property
+    @property
     def model(self) -> Tuned:
-        """Return the model before training, the defense's changes made."""
+        """Return the model, the defense's changes made; its weights are those that were loaded last."""
+        return self._built[0]
+
+    @cached_property
+    def _built(self) -> tuple[Tuned, Weights]:
         config = self.config
         model = build(
             config.backbone,
             config.tuning,
             classes=config.data.num_classes,
             seed=self.seed,
-            net=self._unused_net(),
         )
         model = model.to(self.device)
         config.defense.prepare(model, self.public, seed=self.seed)
-        return model.to(self.device).eval()
+        model = model.to(self.device).eval()
+        return model, model.snapshot()
 
-    def _unused_net(self) -> nn.Module:
-        return self.config.backbone.net()
+    @property
+    def start(self) -> Weights:
+        """Return what the first round begins with, whatever the model was loaded with since."""
+        return self._built[1]
 
     def guard(self) -> Guard:
         """Return what the defense does in training."""
@@ -146,11 +151,16 @@ class Lab:
         return embed(net, joined(texts), causal=self.config.backbone.causal)
 
 
+def _digest(records: Labelled) -> str:
+    return sha256_of(records.records) + sha256_of(records.labels)
+
+
 def _clients(config: FinetuneConfig, domains: tuple[Domain, ...], seed: int) -> tuple[Client, ...]:
     shared: dict[int, Tested] = {}
     found: list[Client] = []
+    cut = partial(tokenised, config.backbone.tokenizer(), max_length=config.backbone.max_length)
     for m, domain in enumerate(domains):
-        texts = config.backbone.texts(domain.records)
+        texts = cut(domain.records)
         parts = divide(
             domain.labels,
             num_classes=config.data.num_classes,
@@ -164,7 +174,7 @@ def _clients(config: FinetuneConfig, domains: tuple[Domain, ...], seed: int) -> 
         if domain.test is not None:
             key = id(domain.test)
             if key not in shared:
-                shared[key] = Tested(config.backbone.texts(domain.test.records), domain.test.labels)
+                shared[key] = Tested(cut(domain.test.records), domain.test.labels)
             test = shared[key]
         found.append(Client(name=domain.name, texts=texts, labels=domain.labels, parts=parts, test=test))
     return tuple(found)

@@ -89,7 +89,7 @@ class _Rounds:
     def __init__(self, lab: Lab, run: Run) -> None:
         self.lab, self.run, self.config = lab, run, lab.config
         self.guard = lab.guard()
-        self.server = Server(lab.model.trained(), lab.config)
+        self.server = Server(lab.start, lab.config)
         self.rows: list[dict[str, Any]] = []
 
     def go(self, progress: Progress) -> None:

@@ -1,7 +1,6 @@
 """A frozen transformer, what is trained of it, and a classifier on one of its tokens."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ class Tuned(nn.Module):
     def __init__(self, net: nn.Module, *, causal: bool, tuning: AbstractTuning, classes: int) -> None:
         super().__init__()
         self.net = net.requires_grad_(False)
-        self.causal = causal
+        self.causal, self.classes, self.settings = causal, classes, tuning
         self.tuning = tuning.insert(net)
         self.head: nn.Module = nn.Linear(self.width, classes)
         self.eval()
@@ -44,6 +43,11 @@ class Tuned(nn.Module):
     def width(self) -> int:
         """Return how many numbers a token's hidden state has."""
         return int(self.net.config.hidden_size)  # pyright: ignore
+
+    @property
+    def device(self) -> torch.device:
+        """Return where its passes are computed."""
+        return next(self.parameters()).device
 
     def trained(self) -> Weights:
         """Return what clients train, by name; the tensors themselves."""
@@ -85,7 +89,6 @@ def build(
     *,
     classes: int,
     seed: int,
-    net: nn.Module | None = None,
 ) -> Tuned:
     """Return a model before any training; the new weights are those of the seed, whatever was drawn before.
 
@@ -94,11 +97,10 @@ def build(
         tuning: what is trained of it.
         classes: logits.
         seed: of the run.
-        net: the backbone's base model if it is there already; it is changed.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Tuned(net or backbone.net(), causal=backbone.causal, tuning=tuning, classes=classes)
+        return Tuned(backbone.net(), causal=backbone.causal, tuning=tuning, classes=classes)
 
 
 def passes(model: nn.Module, texts: Texts) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
@@ -121,15 +123,15 @@ def embed(net: nn.Module, texts: Texts, *, causal: bool) -> np.ndarray:
 @torch.no_grad()
 def logits(model: Tuned, texts: Texts) -> np.ndarray:
     """Return the logits of each sentence, float32 of shape [N, C]."""
-    out: np.ndarray | None = None
+    out = np.zeros((len(texts), model.classes), np.float32)
     for rows, ids, lengths in passes(model, texts):
-        found = model(ids, lengths).cpu().numpy()
-        out = np.zeros((len(texts), found.shape[1]), np.float32) if out is None else out
-        out[rows] = found
-    return np.zeros((0, 0), np.float32) if out is None else out
+        out[rows] = model(ids, lengths).cpu().numpy()
+    return out
 
 
-def refuse_other_names(own: Mapping[str, Tensor], given: Mapping[str, object], *, what: str) -> None:
+def refuse_other_names(
+    own: Mapping[str, Tensor], given: Mapping[str, Tensor] | Mapping[str, np.ndarray], *, what: str
+) -> None:
     """Raise unless the same names and shapes are there.
 
     Raises:
@@ -138,22 +140,9 @@ def refuse_other_names(own: Mapping[str, Tensor], given: Mapping[str, object], *
     for name, p in own.items():
         if name not in given:
             raise InputError(f"{what} lack {name}; give every trained tensor.")
-        shape = tuple(np.shape(given[name]))  # pyright: ignore[reportArgumentType]
+        shape = tuple(given[name].shape)
         if shape != tuple(p.shape):
             raise InputError(f"{what} hold {name} of shape {list(shape)}; the model's is {list(p.shape)}.")
     extra = next((name for name in given if name not in own), None)
     if extra is not None:
         raise InputError(f"{what} hold {extra}, which the model does not train; leave it out.")
-
-
-@contextmanager
-def frozen(model: nn.Module) -> Iterator[None]:
-    """Let no parameter ask for its gradient inside."""
-    asked = [p for p in model.parameters() if p.requires_grad]
-    for p in asked:
-        p.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for p in asked:
-            p.requires_grad_(True)

@@ -39,7 +39,7 @@ def weights(run: Run, lab: Lab) -> Iterator[Weights]:
     Raises:
         InputError: an upload is missing, was changed, or does not fit the model.
     """
-    server = Server(lab.model.trained(), lab.config)
+    server = Server(lab.start, lab.config)
     yield server.weights
     by_round: dict[int, dict[int, Update]] = {}
     for release in run.transcript().releases:

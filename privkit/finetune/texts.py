@@ -45,14 +45,11 @@ class Texts:
         order = np.argsort(self.lengths, kind="stable")
         start = 0
         while start < len(order):
-            end = start + 1
-            while end < min(len(order), start + AT_ONCE) and self._fits(order[end], end + 1 - start):
-                end += 1
+            longest = self.lengths[order[start : start + AT_ONCE]]
+            fitting = int((longest * np.arange(1, len(longest) + 1) <= TOKENS_AT_ONCE).sum())
+            end = start + max(1, fitting)
             yield order[start:end]
             start = end
-
-    def _fits(self, longest: int, sentences: int) -> bool:
-        return int(self.lengths[longest]) * sentences <= TOKENS_AT_ONCE
 
 
 def joined(parts: list[Texts]) -> Texts:

@@ -41,8 +41,8 @@ def trace(
         texts: the records.
         labels_N: class of each.
         losses: what clients minimise; slopes are its derivatives. The losses that come back are cross-entropies.
-        maps: names of the weights that are looked at, of :meth:`Tuned.maps`; ``None``: all, which for N texts of T
-            tokens takes N T (d + m) numbers of 4 bytes per map.
+        maps: names of the weights that are looked at, of :meth:`Tuned.maps`, maybe none; ``None``: all, which for N
+            texts of T tokens takes N T (d + m) numbers of 4 bytes per map.
 
     Raises:
         InputError: a label is no class of the head, a name is none of a trained map, or a number is not finite.
@@ -55,7 +55,7 @@ def trace(
             refuse_no_class(labels_N, classes=logits_NC.shape[1])
             y = torch.from_numpy(labels_N[rows]).to(ids.device)
             outs = [out for _, out in seen.values()]
-            slopes = torch.autograd.grad(losses(logits_NC, y).sum(), outs)
+            slopes = torch.autograd.grad(losses(logits_NC, y).sum(), outs) if outs else ()
             found.add(
                 rows, logits_NC, y, {n: x for n, (x, _) in seen.items()}, dict(zip(seen, slopes, strict=True))
             )

@@ -1,6 +1,7 @@
 """What a server has after a run of the gradient lab, from the run's folder alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -13,8 +14,10 @@ from privkit.finetune.model import Weights, logits
 from privkit.finetune.public import Public
 from privkit.finetune.questions import AskedRecords
 from privkit.finetune.replay import lab_of, weights
+from privkit.finetune.terms import UploadKind
 from privkit.finetune.texts import Texts, joined
 from privkit.finetune.trace import plain_losses, trace
+from privkit.release import Release, Update
 from privkit.store import Run
 
 
@@ -29,9 +32,11 @@ def view(
 ) -> GradientView:
     """Return what the server of a run has, and what it can compute about some candidates.
 
+    Messages of weights are given as what they add to the weights that their round began with.
+
     Args:
         run: a run that the gradient lab trained.
-        candidates: some of :func:`privkit.finetune.questions.read`, by default all; ``where`` chooses rounds or clients.
+        candidates: some of :func:`privkit.finetune.questions.read`, such as those of one round; by default all.
         public: the attacker uses so many of its own records at most; 0 gives it none.
         maps: which trained maps are looked at, by the names of their weights; ``None``: all. A pass of N texts keeps
             N T (d + m) numbers per map.
@@ -59,6 +64,7 @@ class _Seen:
         self.of_asked: dict[int, Exposure] = {}
         self.of_public: dict[int, Exposure] = {}
         self.losses: list[np.ndarray] = []
+        self.releases = run.transcript().releases
 
     def view(self, *, losses: bool) -> GradientView:
         for round, named in enumerate(weights(self.run, self.lab)):
@@ -67,7 +73,7 @@ class _Seen:
         if reference is not None:
             reference = None if self.owned is None else reference.where(np.arange(len(self.owned)))
         return GradientView(
-            releases=self.run.transcript().releases,
+            releases=self.releases,
             reference=reference,
             batch_size=self._batch_size(),
             transport=self.lab.config.transport.value,
@@ -77,6 +83,7 @@ class _Seen:
         )
 
     def _at(self, round: int, named: Weights, *, losses: bool) -> None:
+        self.releases = tuple(_as_change(r, named) if r.round == round else r for r in self.releases)
         here = np.flatnonzero(self.asked.rounds == round)
         if not losses and not len(here):
             return
@@ -100,6 +107,15 @@ class _Seen:
         config = self.lab.config
         senders = len(self.lab.clients) if config.secure_aggregation else 1
         return config.batch * config.local_steps * senders
+
+
+def _as_change(release: Release, start: Weights) -> Release:
+    """Return a message with what it adds to the weights that the round began with, where it holds weights."""
+    sent = release.payload
+    if not isinstance(sent, Update) or sent.means != UploadKind.WEIGHTS.value:
+        return release
+    change = {n: a.astype(np.float32) - start[n].numpy() for n, a in sent.named.items()}
+    return replace(release, payload=Update(named=change, means=UploadKind.DELTA.value))
 
 
 def _texts(lab: Lab, asked: AskedRecords) -> list[Texts]:

@@ -24,7 +24,7 @@ class Classified(StrEnum):
 
 
 class Hf(AbstractBackbone):
-    """A model as ``save_pretrained`` wrote it, with its tokenizer, such as BERT, GPT-2, Llama or Qwen; not downloaded."""
+    """A model such as BERT, GPT-2 or Llama, with its tokenizer, as ``save_pretrained`` wrote it; never downloaded."""
 
     citation: ClassVar[str] = "wolf2020transformers"
 
@@ -49,15 +49,13 @@ class Hf(AbstractBackbone):
     def causal(self) -> bool:
         if self.classified is not Classified.AUTO:
             return self.classified is Classified.LAST
-        from transformers.models.auto.modeling_auto import (
-            MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as WRITERS,
-        )
-        from transformers.models.auto.modeling_auto import (
-            MODEL_FOR_MASKED_LM_MAPPING_NAMES as FILLERS,
-        )
-
         kind = _transformers.config(self._folder()).model_type
-        return kind in WRITERS and kind not in FILLERS
+        from transformers.models.auto import modeling_auto as known
+
+        return (
+            kind in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+            and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        )
 
     def net(self) -> "Module":
         settings = _transformers.config(self._folder())

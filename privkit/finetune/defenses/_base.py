@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from accountant.contract import Contract, Counts, DependsOn
 from accountant.events import Event, NonPrivate
-from privkit.finetune.terms import Aggregation, Terms
+from privkit.finetune.terms import Aggregation, Sampling, Terms
 from privkit.plug import Plugin
 
 if TYPE_CHECKING:
@@ -44,7 +44,12 @@ class AbstractTuningDefense(Plugin):
 
 def contract(terms: Terms) -> Contract:
     """Return what is true of every upload: slopes and inputs depend on weights that everybody knows."""
-    counts = Counts.PUBLIC if terms.aggregation is Aggregation.SIZE else Counts.NOT_USED
+    sampled = terms.sampling is Sampling.POISSON  # at a rate that follows from the number of records
+    counted = sampled or terms.aggregation is Aggregation.SIZE
     return Contract(
-        encoder=DependsOn.PAST_OUTPUTS, counts=counts, hyperparameters=DependsOn.PUBLIC, fresh_noise=True
+        encoder=DependsOn.PAST_OUTPUTS,
+        assignment=DependsOn.PUBLIC,  # there is one sum, and every record is in it
+        counts=Counts.PUBLIC if counted else Counts.NOT_USED,
+        hyperparameters=DependsOn.PUBLIC,
+        fresh_noise=True,
     )

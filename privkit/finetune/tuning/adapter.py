@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class Adapter(AbstractTuning):
-    """``Linear(d, width), ReLU, Linear(width, d)`` after every block; the maps are ``tuning.I.down`` and ``.up``."""
+    """``h + Linear(width, d)(ReLU(Linear(d, width)(h)))`` after every block; maps are ``tuning.I.down`` and ``.up``.
+
+    There is a residual connection in every family; ProjRes' code leaves it out for Llama and Qwen.
+    """
 
     citation: ClassVar[str] = "houlsby2019adapter"
 

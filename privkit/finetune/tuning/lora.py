@@ -19,7 +19,7 @@ TARGETS = {"bert": ("query", "value"), "gpt2": ("c_attn",)}
 class Lora(AbstractTuning):
     """Low-rank maps beside linear maps of every block; A is drawn as peft draws it, so its first gradient is 0."""
 
-    citation: ClassVar[str] = "hu2022lora, peft"
+    citation: ClassVar[str] = "hu2022lora"
 
     rank: int = Field(default=8, ge=1, description="rows of A; FISGuard puts its own rank in their place")
     alpha: float | None = Field(
