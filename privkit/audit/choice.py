@@ -10,7 +10,7 @@ from privkit.config import document
 from privkit.errors import InputError
 
 Attack = AbstractAttack | FeatureInversion
-PACKAGES = ("attacks.membership", "attacks.model", "attacks.canary", "attacks.hijack")
+PACKAGES = ("attacks.membership", "attacks.model", "attacks.gradient", "attacks.canary", "attacks.hijack")
 
 
 def every_attack() -> list[Attack]:
