@@ -25,7 +25,9 @@ PUBLIC = "records of the same kind that no client holds"
 
 def server(*knows: str) -> ThreatModel:
     """Return the server that sent out the model, with what else it knows; ``shadow`` if it owns records."""
-    return ThreatModel(who=SERVER, knows=(MODEL, TEXT, *knows), tier="shadow" if PUBLIC in knows else "public")
+    return ThreatModel(
+        who=SERVER, knows=(MODEL, TEXT, *knows), tier="shadow" if PUBLIC in knows else "public"
+    )
 
 
 def gradient_view(view: ServerView) -> GradientView:
@@ -50,7 +52,8 @@ class GradientAttack(AbstractAttack):
     reads: ClassVar[Literal["prototypes", "weights", "gradients"]] = "gradients"
 
     rounds: Literal["max", "mean", "top"] = Field(
-        default="max", description="over the rounds that a record is asked about: largest score, mean, or top few"
+        default="max",
+        description="over the rounds that a record is asked about: largest score, mean, or top few",
     )
     top_rounds: int = Field(
         default=3, ge=1, description="rounds that count where rounds is top, those of the largest scores"

@@ -12,10 +12,10 @@ _POWER_STEPS = 24
 def row_basis(gradient_md: Float64[np.ndarray, "m d"], *, relative: float) -> Float64[np.ndarray, "k d"]:
     """Return orthonormal rows that span those of a matrix, small directions left out.
 
-    A sketch of few random combinations of rows is tried first, twice as many each time. Where the rank is above a quarter
-    of the rows, the Gram matrix of all rows is factored. Both with pivots, so that the rank comes out of the
-    factorisation: a row joins while what is left of it is longer than ``relative s_1 / sqrt(m)``, the length at which m
-    of them could make up one singular value of ``relative s_1``.
+    A sketch of few random combinations of rows is tried first, twice as many each time. Where the rank is above a
+    quarter of the rows, the Gram matrix of all rows is factored. Both with pivots, so that the rank comes out of the
+    factorisation: a row joins while what is left of it is longer than ``relative s_1 / sqrt(m)``, the length at which
+    m of them could make up one singular value of ``relative s_1``.
 
     Args:
         gradient_md: no row is zero.
@@ -72,7 +72,8 @@ def _factor(
 ) -> tuple[Float64[np.ndarray, "n n"], np.ndarray, int]:
     """Return the upper factor R of ``P^T A P = R^T R``, the order of rows, and the rank."""
     least = (relative**2) * _largest(gram_nn) / len(gram_nn)
-    factor_nn, order_n, rank, _ = linalg.lapack.dpstrf(gram_nn, tol=least, lower=0)
+    (pstrf,) = linalg.get_lapack_funcs(("pstrf",), (gram_nn,))
+    factor_nn, order_n, rank, _ = pstrf(gram_nn, tol=least, lower=0)
     return np.triu(factor_nn), order_n - 1, int(rank)
 
 

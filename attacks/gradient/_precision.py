@@ -61,6 +61,9 @@ def floor_of(
     unknown noise       :math:`\omega(\beta)` times the median singular value
     ==================  =====================================================================
 
+    Rounding is larger where numbers are: :math:`\tau (\sqrt m + \sqrt d)`, the largest singular value of even noise,
+    is then the longest row plus the longest column of standard deviations.
+
     The type in which numbers arrive counts if it is coarser than the declared one. ``max(m, d) eps`` of bf16 would be
     above 1 for every transformer, and leave one direction.
 
@@ -75,29 +78,40 @@ def floor_of(
         ValueError: the transport is unknown.
 
     Source: the rule of LAPACK's users' guide for float32; Gavish and Donoho (2014), "The optimal hard threshold for
-    singular values is 4/sqrt(3)", Eqs. 2 to 4 (known noise, lambda) and Section II-D (unknown noise, omega).
+    singular values is 4/sqrt(3)", Eqs. 2 to 4 (known noise, lambda) and Section II-D (unknown noise, omega); Bandeira
+    and van Handel (2016), Theorem 1.1 (uneven noise).
     """
     if transport not in TRANSPORTS:
         raise ValueError(f"transport={transport!r} is unknown; known are {', '.join(TRANSPORTS)}.")
     if stored == np.float16 and transport == "fp32":
         transport = "fp16"
     m, d = gradient_md.shape
-    tau = math.hypot(std, _rounding(gradient_md, transport))
-    edge = known_noise_factor(min(m, d) / max(m, d)) * math.sqrt(max(m, d)) * tau
-    return Floor(relative=max(m, d) * _FP32, absolute=edge, by_median=unknown_noise)
+    relative = max(m, d) * _FP32
+    if transport == "fp32" and not std:
+        return Floor(relative=relative, by_median=unknown_noise)
+    beta = min(m, d) / max(m, d)
+    margin = known_noise_factor(beta) / (1 + math.sqrt(beta))
+    edge = margin * _largest_of_noise(_rounding(gradient_md, transport) + std**2)
+    return Floor(relative=relative, absolute=edge, by_median=unknown_noise)
 
 
-def _rounding(gradient_md: Float64[np.ndarray, "m d"], transport: str) -> float:
-    """Return the root mean square of what rounding to coarse numbers does; 0 for float32."""
+def _largest_of_noise(variance_md: Float64[np.ndarray, "m d"]) -> float:
+    """Return about the largest singular value of independent noise."""
+    return float(np.sqrt(variance_md.sum(0).max()) + np.sqrt(variance_md.sum(1).max()))
+
+
+def _rounding(gradient_md: Float64[np.ndarray, "m d"], transport: str) -> Float64[np.ndarray, "m d"]:
+    """Return the variance of what rounding does to each number."""
     if transport == "fp32":
-        return 0.0
+        return np.zeros_like(gradient_md)
     if transport == "int8":
-        return float(np.abs(gradient_md).max()) / _INT8_STEPS / math.sqrt(12)
+        step = float(np.abs(gradient_md).max()) / _INT8_STEPS
+        return np.full_like(gradient_md, step**2 / 12)
     _, exponents = np.frexp(gradient_md)  # |g| in [2^(e-1), 2^e)
-    steps = np.where(gradient_md == 0, 0.0, np.ldexp(1.0, exponents - 1 - _HALF_BITS[transport]))
+    steps_md = np.where(gradient_md == 0, 0.0, np.ldexp(1.0, exponents - 1 - _HALF_BITS[transport]))
     if transport == "fp16":
-        steps = np.maximum(steps, _SMALLEST_FP16)
-    return float(np.sqrt((steps**2).mean() / 12))
+        steps_md = np.maximum(steps_md, _SMALLEST_FP16)
+    return steps_md**2 / 12
 
 
 def known_noise_factor(beta: float) -> float:

@@ -1,8 +1,9 @@
 """One upload with everything that an attack may hold against it: its candidates, and the attacker's own records."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -15,6 +16,7 @@ from privkit.release import Payload, Release, Update
 from privkit.transcript import Records
 
 Rows = Int64[np.ndarray, " N"]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,6 +30,7 @@ class Seen:
         candidates: their passes at the weights of this round.
         public: passes of the attacker's own records at the same weights; ``None`` where it owns none.
         sent: gradients [m, d] by map, of maps that were traced; up to one positive factor where a delta was sent.
+        kept: what attacks made of the public records of this round, to be used again for other uploads.
     """
 
     view: GradientView
@@ -36,6 +39,13 @@ class Seen:
     candidates: Exposure
     public: Exposure | None
     sent: Mapping[str, np.ndarray]
+    kept: dict[Hashable, Any] = field(default_factory=dict)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what was made under this key for another upload of the round, or make it."""
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]
 
     @property
     def batch_size(self) -> int:
@@ -81,8 +91,8 @@ class Seen:
         if last not in self.sent or outputs != self.candidates.logits.shape[1]:
             raise NotApplicableError(
                 f"map {last} is the last one traced, gives {outputs} numbers and "
-                f"{'was' if last in self.sent else 'was not'} sent; an attack on the head needs the gradient of the map "
-                f"that gives the {self.candidates.logits.shape[1]} logits"
+                f"{'was' if last in self.sent else 'was not'} sent; an attack on the head needs the gradient of the "
+                f"map that gives the {self.candidates.logits.shape[1]} logits"
             )
         return last
 
@@ -101,7 +111,7 @@ def seen(view: GradientView, candidates: Records) -> Iterator[Seen]:
     """
     for round in _rounds(view, candidates):
         rows = _asked(candidates, round)
-        passes = _passes(view, round, len(rows))
+        passes, public, kept = _passes(view, round, len(rows)), _public(view, round), {}
         for client in np.unique(candidates.clients[rows]).tolist():
             own = np.flatnonzero(candidates.clients[rows] == client)
             release = _release(view, round, client)
@@ -114,8 +124,9 @@ def seen(view: GradientView, candidates: Records) -> Iterator[Seen]:
                 release=release,
                 rows=rows[own],
                 candidates=passes_of(passes, own),
-                public=_public(view, round),
+                public=public,
                 sent=_maps(view, release, passes),
+                kept=kept,
             )
 
 
@@ -148,7 +159,9 @@ def sent_matrices(view: GradientView, release: Release) -> Mapping[str, np.ndarr
 
 def stored(payload: Payload, name: str) -> np.dtype:
     """Return the type of numbers that one map's gradient was stored in."""
-    return payload.tensors()[f"{payload.means}.{name}"].dtype if isinstance(payload, Update) else np.dtype("f4")
+    return (
+        payload.tensors()[f"{payload.means}.{name}"].dtype if isinstance(payload, Update) else np.dtype("f4")
+    )
 
 
 def losses_of(view: GradientView, candidates: Records) -> Float64[np.ndarray, "N rounds"]:
@@ -159,8 +172,8 @@ def losses_of(view: GradientView, candidates: Records) -> Float64[np.ndarray, "N
     """
     if view.losses.shape[0] != len(candidates) or view.losses.shape[1:] == (0,):
         raise NotApplicableError(
-            f"the view has losses of shape {list(view.losses.shape)} for {len(candidates)} candidates; give one row per "
-            "candidate and one column per round, and one after the last"
+            f"the view has losses of shape {list(view.losses.shape)} for {len(candidates)} candidates; give one row "
+            "per candidate and one column per round, and one after the last"
         )
     if not np.isfinite(view.losses).all():
         raise NotApplicableError("a loss of a candidate is not finite; leave out models that diverged")
@@ -171,8 +184,7 @@ def _rounds(view: GradientView, candidates: Records) -> list[int]:
     """Return the rounds in which anything is asked."""
     if not isinstance(candidates, BatchRecords):
         return view.rounds if len(candidates) else []
-    asked = np.unique(candidates.rounds).tolist()
-    return [round for round in asked if round in view.rounds] if len(view.rounds) else asked
+    return np.unique(candidates.rounds).tolist()
 
 
 def _asked(candidates: Records, round: int) -> Rows:
@@ -205,7 +217,9 @@ def _refuse_odd(passes: Exposure, whose: str) -> None:
     """Raise if a trace holds a number that is not finite."""
     for name, trace in passes.traces.items():
         if not (np.isfinite(trace.inputs).all() and np.isfinite(trace.slopes).all()):
-            raise NotApplicableError(f"the trace of {whose} in map {name} is not finite; leave that record out")
+            raise NotApplicableError(
+                f"the trace of {whose} in map {name} is not finite; leave that record out"
+            )
 
 
 def _release(view: GradientView, round: int, client: int) -> Release | None:

@@ -46,9 +46,7 @@ class Subspace:
         return 0 < self.rank < self.width
 
 
-def subspace(
-    gradient_md: Float64[np.ndarray, "m d"], floor: Floor, *, rank: int | None = None
-) -> Subspace:
+def subspace(gradient_md: Float64[np.ndarray, "m d"], floor: Floor, *, rank: int | None = None) -> Subspace:
     """Return the row space of a gradient; dead units, whose rows are zero, are left out.
 
     Args:

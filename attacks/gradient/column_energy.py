@@ -4,8 +4,8 @@ Columns of :math:`G = \sum_t \delta_t z_t^T` lie in the span of the batch's slop
 
 .. math:: \text{score}(x, y) = \frac{\sum_t \|U^T \delta_t\|^2}{\sum_t \|\delta_t\|^2}
 
-in [0, 1]. A map whose inputs are r numbers has at most r columns, so that m - r directions of slopes are left that tell.
-A map with as many independent columns as outputs says nothing, nor does one of rank 0.
+in [0, 1]. A map whose inputs are r numbers has at most r columns, so that m - r directions of slopes are left that
+tell. A map with as many independent columns as outputs says nothing, nor does one of rank 0.
 
 Source: the counterpart of ProjRes's argument (arXiv:2604.21197) on the other side of the map; ours.
 """

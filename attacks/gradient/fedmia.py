@@ -17,7 +17,7 @@ from jaxtyping import Float64
 
 from attacks._base import NotApplicableError, ThreatModel
 from attacks.gradient._base import LABEL, GradientAttack, server
-from attacks.gradient._inner import cosines, flat, flat_upload
+from attacks.gradient._inner import Sent, cosines
 from attacks.gradient._seen import Seen, sent_matrices
 
 _LEAST_OTHERS, _SPREADS = 2, 3.0
@@ -30,18 +30,18 @@ class Fedmia(GradientAttack):
     threat: ClassVar[ThreatModel] = server(LABEL, "uploads of other clients in the same round")
 
     def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
-        own_Np = flat(seen.candidates, seen.sent)
-        others_KN = np.array([cosines(own_Np, upload_p) for upload_p in _of_others(seen)])
-        if len(others_KN) < _LEAST_OTHERS:
+        others = _of_others(seen)
+        if len(others) < _LEAST_OTHERS:
             raise NotApplicableError(
-                f"{len(others_KN)} other client sent the same maps in round {seen.release.round}; a spread needs 2"
+                f"{len(others)} other clients sent the same maps in round {seen.release.round}; a spread needs 2"
             )
-        mean_N, std_N = _robust(others_KN)
-        above_N = cosines(own_Np, flat_upload(seen.sent)) - mean_N
+        own_N, *others_KN = cosines(seen.candidates, [seen.sent, *others]).T
+        mean_N, std_N = _robust(np.stack(others_KN))
+        above_N = own_N - mean_N
         return np.divide(above_N, std_N, out=np.zeros_like(above_N), where=std_N > 0)
 
 
-def _of_others(seen: Seen) -> list[Float64[np.ndarray, " p"]]:
+def _of_others(seen: Seen) -> list[Sent]:
     """Return the uploads of all other clients in the same round that hold the same maps."""
     found = []
     for release in seen.view.releases:
@@ -49,11 +49,13 @@ def _of_others(seen: Seen) -> list[Float64[np.ndarray, " p"]]:
             continue
         sent = sent_matrices(seen.view, release)
         if all(name in sent and sent[name].shape == own.shape for name, own in seen.sent.items()):
-            found.append(flat_upload({name: sent[name] for name in seen.sent}))
+            found.append({name: sent[name] for name in seen.sent})
     return found
 
 
-def _robust(values_KN: Float64[np.ndarray, "K N"]) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
+def _robust(
+    values_KN: Float64[np.ndarray, "K N"],
+) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
     """Return mean and standard deviation without what is more than three of these above the mean."""
     kept_KN = values_KN <= values_KN.mean(0) + _SPREADS * values_KN.std(0)
     count_N = kept_KN.sum(0)

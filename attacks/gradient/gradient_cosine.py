@@ -11,7 +11,7 @@ from jaxtyping import Float64
 
 from attacks._base import ThreatModel
 from attacks.gradient._base import LABEL, GradientAttack, server
-from attacks.gradient._inner import cosines, flat, flat_upload
+from attacks.gradient._inner import cosines
 from attacks.gradient._seen import Seen
 
 
@@ -22,4 +22,4 @@ class GradientCosine(GradientAttack):
     threat: ClassVar[ThreatModel] = server(LABEL)
 
     def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
-        return cosines(flat(seen.candidates, seen.sent), flat_upload(seen.sent))
+        return cosines(seen.candidates, [seen.sent])[:, 0]

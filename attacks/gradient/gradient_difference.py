@@ -1,10 +1,12 @@
 r"""Gradient difference: does the upload get shorter when the candidate's gradient is taken out of it?
 
-.. math:: \text{score}(x) = \|\textstyle\sum_i g_i\|^2 - \|\sum_i g_i - g_x\|^2 = 2 \langle \sum_i g_i, g_x \rangle - \|g_x\|^2
+.. math::
+    \text{score}(x) = \|\textstyle\sum_i g_i\|^2 - \|\sum_i g_i - g_x\|^2
+    = 2 \langle \sum_i g_i, g_x \rangle - \|g_x\|^2
 
 If gradients are orthogonal that is :math:`\|g_x\|^2` for a member and :math:`-\|g_x\|^2` for others. The sum is the
-upload, a mean, times the size of the batch; a delta has another length, and no such sum. ``squared: false`` takes lengths
-instead of squares, as the code that came with ProjRes does.
+upload, a mean, times the size of the batch; a delta has another length, and no such sum. ``squared: false`` takes
+lengths instead of squares, as the code that came with ProjRes does.
 
 Source: Li, Li and Ribeiro (2023), "Effective passive membership inference attacks in federated learning against
 overparameterized models": the gradient-difference attack.
@@ -18,7 +20,7 @@ from pydantic import Field
 
 from attacks._base import NotApplicableError, ThreatModel
 from attacks.gradient._base import BATCH, LABEL, GradientAttack, server
-from attacks.gradient._inner import flat, flat_upload
+from attacks.gradient._inner import inner, length, squares
 from attacks.gradient._seen import Seen
 
 
@@ -35,9 +37,9 @@ class GradientDifference(GradientAttack):
             raise NotApplicableError(
                 f"client {seen.release.client} sent a change of its weights, whose length is not that of a gradient"
             )
-        own_Np, sum_p = flat(seen.candidates, seen.sent), seen.batch_size * flat_upload(seen.sent)
-        whole = float(sum_p @ sum_p)
-        gained_N = 2 * (own_Np @ sum_p) - (own_Np**2).sum(1)
+        gained_N = 2 * seen.batch_size * inner(seen.candidates, [seen.sent])[:, 0]
+        gained_N -= squares(seen.candidates, seen.sent)
         if self.squared:
             return gained_N
-        return np.sqrt(whole) - np.sqrt(np.maximum(whole - gained_N, 0.0))
+        whole = seen.batch_size * length(seen.sent)
+        return whole - np.sqrt(np.maximum(whole**2 - gained_N, 0.0))

@@ -1,11 +1,14 @@
 r"""Leverage: how expected is the candidate's input after this gradient, beside what it was before?
 
-.. math:: \text{score}(x) = -\text{mean}_t \ln \frac{z_t^T (G^T G + \lambda I)^{-1} z_t}{z_t^T (S + \lambda_S I)^{-1} z_t}
+.. math::
+    \text{score}(x) = -\text{mean}_t \ln
+    \frac{z_t^T (G^T G + \lambda I)^{-1} z_t}{z_t^T (S + \lambda_S I)^{-1} z_t}
 
-with S the second moment of inputs of the attacker's own records, and each ridge a small share of the largest eigenvalue.
-A token of the batch has put energy into G along its own direction. It needs no label and no backward pass. The
-attacker's records put all maps on one scale: minus their mean, over their standard deviation. Where G is of low rank it
-ranks as the projection residual does; where G is of full rank, which ends that attack, some of the signal is left.
+with S the second moment of inputs of the attacker's own records, and each ridge a small share of the largest
+eigenvalue. A token of the batch has put energy into G along its own direction. It needs no label and no backward
+pass. The attacker's records put all maps on one scale: minus their mean, over their standard deviation. Where G is of
+low rank it ranks as the projection residual does; where G is of full rank, which ends that attack, some of the signal
+is left.
 
 Source: leverage scores of randomised linear algebra, Mahoney (2011), Section 3.1; as an attack ours.
 """
@@ -37,7 +40,10 @@ class Leverage(LayerAttack):
         description="whose input: the mean over all tokens, or the token that is classified, first or last",
     )
     ridge: float = Field(
-        default=1e-6, gt=0, lt=1, description="what is added to each second moment, as a share of its largest eigenvalue"
+        default=1e-6,
+        gt=0,
+        lt=1,
+        description="what is added to each second moment, as a share of its largest eigenvalue",
     )
 
     def of_map(self, seen: Seen, name: str) -> Float64[np.ndarray, " N"] | None:

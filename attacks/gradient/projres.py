@@ -1,7 +1,7 @@
 r"""Projection residual: is what the candidate puts into a map inside the row space of the map's gradient?
 
-A trained map gets the gradient :math:`G = \sum_t \delta_t x_t^T` over the tokens of a batch, so its rows lie in the span
-of the tokens' inputs. Where few enough tokens were summed, they span what they should, and
+A trained map gets the gradient :math:`G = \sum_t \delta_t x_t^T` over the tokens of a batch, so its rows lie in the
+span of the tokens' inputs. Where few enough tokens were summed, they span what they should, and
 
 .. math:: \text{score}(h) = 1 - \|\hat h - V^T V \hat h\|_p, \qquad \hat h = h / \|h\|
 
@@ -45,7 +45,9 @@ class Projres(LayerAttack):
         default=2, description="of the residual: 2, or 1 divided by the root of the width"
     )
     rank: int | None = Field(
-        default=None, ge=1, description="directions that are kept; null: those that the numbers sent can carry"
+        default=None,
+        ge=1,
+        description="directions that are kept; null: those that the numbers sent can carry",
     )
 
     def of_map(self, seen: Seen, name: str) -> Float64[np.ndarray, " N"] | None:

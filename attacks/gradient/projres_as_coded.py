@@ -3,11 +3,12 @@ r"""ProjRes as its authors coded it, for reproduction: no rank, no tolerance, a 
 One unpivoted QR factorisation of :math:`G^T` per map. The candidate's input h of the classified token is reconstructed
 by a triangular solve, and a map's value is
 
-.. math:: v = \bigl| \max_i (|r_i - h_i| - 0.5 |h_i|) \bigr|, \qquad r = G^T (R^T R)^{-1} G h
+.. math:: v = \bigl| \max_i (|r_i - h_i| - 0.5 |h_i|) \bigr|, \qquad r = G^T c, \quad R\, c = Q^T h
 
 The smallest value over maps counts, maps with a value that is not a number left out. The code's score is v, smaller for
 members; ours is :math:`1 / (1 + v)`, which ranks the same. Past the true rank, R has rounding errors on its diagonal; a
-dead unit makes it singular, and values are then not finite: so it fails where the rank-aware attack does not. An
+dead unit makes it singular, and values are then not finite: so it fails where the rank-aware attack does not, and its
+values are rounding errors that change with the order of additions. An
 infinite v is kept and scores 0, as does a candidate without any value, for which the published code stops.
 
 The code looks at the maps that lead into bottleneck adapters: those which read at least as many numbers as they give,
@@ -77,9 +78,9 @@ def excess(
 
 
 def _solved(r_mm: Float32[np.ndarray, "m m"], right_mN: Float32[np.ndarray, "m N"]) -> np.ndarray:
-    """Return what solves a triangular system, dividing by zero where its diagonal is zero, as the code's solver does."""
-    solve = linalg.get_blas_funcs("trsm", (r_mm, right_mN))
-    return solve(1.0, r_mm, right_mN)
+    """Return what solves a triangular system; a zero on its diagonal is divided by, as the code's solver does."""
+    (trsm,) = linalg.get_blas_funcs(("trsm",), (r_mm, right_mN))
+    return trsm(1.0, r_mm, right_mN)
 
 
 def _leads_into_adapter(seen: Seen, name: str) -> bool:

@@ -66,7 +66,7 @@ class Seen:
 class ModelAttack(AbstractAttack):
     """Scores candidates by the models of a client; rounds are scored one by one and averaged."""
 
-    reads: ClassVar[Literal["prototypes", "weights"]] = "weights"
+    reads: ClassVar[Literal["prototypes", "weights", "gradients"]] = "weights"
 
     tier: Literal["server", "insider"] = Field(
         default="server",

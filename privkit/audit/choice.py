@@ -9,8 +9,13 @@ from privkit import plug
 from privkit.config import document
 from privkit.errors import InputError
 
+<<<<<<< HEAD
 Attack = AbstractAttack | AbstractHijack
 PACKAGES = ("attacks.membership", "attacks.model", "attacks.canary", "attacks.hijack")
+=======
+Attack = AbstractAttack | FeatureInversion
+PACKAGES = ("attacks.membership", "attacks.model", "attacks.gradient", "attacks.canary", "attacks.hijack")
+>>>>>>> grad7
 
 
 def every_attack() -> list[Attack]:
