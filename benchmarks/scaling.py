@@ -19,10 +19,11 @@ from benchmarks.pairs import in_child, one_thread, peak_of
 from benchmarks.protocol import Limit, Result, spread
 from benchmarks.synthetic import Blobs, Flat
 from privkit import plug
-from privkit.config import RunConfig, Study
+from privkit.config import RunConfig
 from privkit.defenses.none import Nothing
 from privkit.methods._base import AbstractMethod
 from privkit.personal import PersonalModel
+from privkit.study import Study
 from privkit.train.loop import train
 
 CLIENTS = (10, 40, 160)

@@ -1,24 +1,13 @@
-"""A configuration file: one run, or a study of several cells and seeds.
+"""What one run of a federation computes that shares prototypes, weights or nothing."""
 
-A study is a base configuration and, under ``cells``, what each cell changes; ``grid`` writes cells as products of
-named changes (:mod:`privkit.grid`). A section of a cell is merged into the base's, unless it names another plug-in:
-then it replaces it.
-"""
-
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, StrEnum
-from functools import reduce
-from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, Field, ValidationError, field_serializer, field_validator, model_validator
 
 from accountant.budget import Budget
 from accountant.contract import DependsOn
-from privkit import canary, grid, plug
+from privkit import canary, plug
 from privkit.canaries._base import AbstractCanaries
 from privkit.data._base import AbstractData
 from privkit.data._split import Shares, SmallClasses
@@ -37,10 +26,6 @@ _PLUGINS = {
     "defense": "privkit.defenses",
     "server": "privkit.servers",
 }
-_NO_NAME = re.compile(r"[^\w.-]")
-_LONGEST = 200
-"""Most bytes of a cell's name: file systems take 255, and names are put beside others."""
-_OF_AN_AUDIT = "attacks"
 
 
 class Split(plug.Settings):
@@ -249,144 +234,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-
-
-@dataclass(frozen=True)
-class Study:
-    """Named cells, each run with the seeds ``0 ... seeds-1``.
-
-    Attributes:
-        cells: by name, in the order of the file.
-        seeds: runs of each.
-        partial: whether other cells of the same file are left out.
-    """
-
-    cells: dict[str, RunConfig]
-    seeds: int
-    partial: bool = False
-
-
-def load(path: Path, *, seeds: int | None = None) -> Study:
-    """Return the study that a YAML file describes; ``seeds`` overrides the file's.
-
-    Without ``cells`` and ``grid``, there is one cell, named after the file.
-    """
-    base = document(path, known=(*RunConfig.model_fields, "grid", "cells", "seeds"))
-    count = base.pop("seeds", 1) if seeds is None else seeds
-    base.pop("seeds", None)
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise InputError(f"{path}: seeds={count!r}; give a whole number of at least 1.")
-    points = _points(path, {name: base.pop(name) for name in ("cells", "grid") if name in base})
-    built: dict[str, RunConfig] = {}
-    for point in points:
-        name = _cell_name(path, point.name)
-        if name in built:
-            raise InputError(f"{path}: cell name {name!r} appears twice; rename one of the two.")
-        where = f"{path} {point.where}" if len(points) > 1 else str(path)
-        built[name] = RunConfig.from_settings(reduce(merged, point.changes, base), where=where)
-    return Study(cells=built, seeds=count)
-
-
-def _points(path: Path, sections: dict[str, Any]) -> list[grid.Point]:
-    """Return the cells that a file names, then those of its grids; one named after it if it has neither section."""
-    if not sections:
-        return [grid.Point(name=_name_from(path), where="", changes=())]
-    found = list(_cells(path, sections["cells"])) if "cells" in sections else []
-    return found + (list(grid.points(sections["grid"], where=str(path))) if "grid" in sections else [])
-
-
-def _cells(path: Path, cells: Any) -> Iterator[grid.Point]:
-    if not isinstance(cells, dict) or not cells:
-        raise InputError(f"{path}: cells is {cells!r}; write one name per cell, its changes below it.")
-    for name, changes in cells.items():
-        grid.refuse_no_name(name, f"{path} cells", "a cell")
-        yield grid.Point(name=str(name), where=f"cell {name}", changes=(_changes(path, name, changes),))
-
-
-def _changes(path: Path, cell: Any, changes: Any) -> dict[str, Any]:
-    if not isinstance(changes, dict | None):
-        raise InputError(f"{path} cell {cell} is {changes!r}; write what the cell changes below its name.")
-    return changes or {}
-
-
-def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return a base with changes laid over it, section by section.
-
-    >>> merged({"defense": {"name": "igpp", "epsilon": 1}}, {"defense": {"epsilon": 8}})
-    {'defense': {'name': 'igpp', 'epsilon': 8}}
-    >>> merged({"defense": "igpp"}, {"defense": {"epsilon": 8}})
-    {'defense': {'name': 'igpp', 'epsilon': 8}}
-    >>> merged({"defense": {"name": "igpp", "epsilon": 1}}, {"defense": "none"})
-    {'defense': 'none'}
-    """
-    return base | {key: _merged_section(base.get(key), value) for key, value in changes.items()}
-
-
-def _merged_section(before: Any, after: Any) -> Any:
-    if not isinstance(before, dict) and not isinstance(after, dict):
-        return after
-    # a bare name stands for the section that holds nothing else
-    old, new = ({"name": v} if isinstance(v, str) else v for v in (before, after))
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return after
-    return merged(old, new) if new.get("name", old.get("name")) == old.get("name") else after
-
-
-def document(path: Path, *, known: Sequence[str]) -> dict[str, Any]:
-    """Return what a YAML file holds, if that is sections of known names."""
-    try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # noqa: S506
-    except FileNotFoundError:
-        raise InputError(
-            f"{path} does not exist; give a configuration file such as configs/demo.yaml."
-        ) from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error}); give a configuration file.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path} holds no settings; write sections such as data: and method:.")
-    for key in found:
-        if key not in known and key == _OF_AN_AUDIT:
-            raise InputError(
-                f"{path} holds {key}, which are settings of an audit; give it to `privkit audit --run RUNS --config "
-                f"{path}`, and here a file with sections such as data: and method:."
-            )
-        if key not in known:
-            raise InputError(f"{path}: {plug.unknown_key(str(key), str(key), known=list(known))}")
-    return found
-
-
-def _cell_name(path: Path, name: Any) -> str:
-    text = str(name)
-    if not text or _NO_NAME.search(text) or text.startswith(".") or text in ("audit", "run.json"):
-        raise InputError(
-            f"{path}: cell name {name!r} cannot name a folder; use letters, digits, - _ and dots."
-        )
-    if len(text.encode()) > _LONGEST:
-        raise InputError(
-            f"{path}: cell name {text[:20]}... has {len(text.encode())} bytes and names a folder; "
-            f"use at most {_LONGEST}."
-        )
-    return text
-
-
-def _name_from(path: Path) -> str:
-    """Return a cell name for a file that names none."""
-    return _NO_NAME.sub("-", path.stem).lstrip(".") or "run"
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """A safe YAML loader that refuses the same key twice."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        keys = [
-            self.construct_object(key, deep=True)
-            for key, _ in node.value
-            if key.tag != "tag:yaml.org,2002:merge"
-        ]
-        twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
-        if twice is not None:
-            raise yaml.YAMLError(f"key {twice!r} appears twice{node.start_mark}")
-        return node

@@ -5,8 +5,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from privkit.config import Precision, RunConfig, Study
+from privkit.config import Precision, RunConfig
 from privkit.errors import InputError
+from privkit.study import Study
 
 
 def with_root(study: Study, root: Path) -> Study:

@@ -57,7 +57,7 @@ def configured(folder: Path, **changes: object) -> Path:
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained study: covered, uncovered, undefended and silent cells, two seeds."""
-    from privkit.config import load
+    from privkit.study import load
     from privkit.train.loop import train
 
     folder = tmp_path_factory.mktemp("study")

@@ -21,10 +21,11 @@ from privkit.audit.cells import cells
 from privkit.audit.promised import promised, worst_event
 from privkit.cli import main
 from privkit.cli.app import app
-from privkit.config import RunConfig, Study, load, merged
+from privkit.config import RunConfig
 from privkit.defenses.igpp import GaussianMeans
 from privkit.errors import InputError
 from privkit.store import Run
+from privkit.study import Study, load, merged
 from privkit.train.loop import train
 from tests.test_train import SETTINGS, assert_same, kill, needs_fork, tree, uploads, written_at
 

@@ -18,10 +18,10 @@ from attacks.membership.inner_product import InnerProduct
 from attacks.membership.likelihood_ratio import LikelihoodRatio
 from attacks.membership.tracing import Tracing
 from privkit.audit.run import audit
-from privkit.config import Study, load
 from privkit.prototypes.finch import Finch
 from privkit.release import Prototypes
 from privkit.store import Run
+from privkit.study import Study, load
 from privkit.train.loop import train
 from reports.findings import CellFindings, Verdict
 from tests.test_train import assert_same

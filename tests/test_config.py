@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privkit import plug
-from privkit.config import Canaries, RunConfig, Split, Study, load, merged
+from privkit.config import Canaries, RunConfig, Split
 from privkit.defenses.igpp import Igpp
 from privkit.errors import InputError
+from privkit.study import Study, load, merged
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 BASE: dict[str, Any] = {

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from privkit import overrides, plug
-from privkit.config import RunConfig, Study, load
+from privkit.config import RunConfig
 from privkit.data._base import Labelled
 from privkit.data._skew import Empty, clients_of
 from privkit.data._split import divide
 from privkit.methods._base import AbstractPrototypeMethod
+from privkit.study import Study, load
 from privkit.train import study as studies
 from privkit.train.encoded import Encoded, Inputs, source
 

@@ -17,13 +17,13 @@ from accountant.contract import DependsOn
 from privkit import cite, plug, tensors
 from privkit.audit.run import audit
 from privkit.batch import Batch
-from privkit.config import Study, load
 from privkit.errors import InputError
 from privkit.methods._averages import class_averages
 from privkit.methods._base import AbstractMethod, AbstractPrototypeMethod, LocalTraining, Sends, State
 from privkit.methods._down import Down
 from privkit.personal import PersonalModel
 from privkit.release import ByClass, Prototypes, SumsAndCounts
+from privkit.study import Study, load
 from privkit.train.answers import stacked_answers
 from privkit.train.loop import train
 from reports.findings import Verdict

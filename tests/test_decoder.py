@@ -18,11 +18,12 @@ from attacks.hijack.inversion import FeatureInversion
 from privkit import plug
 from privkit.audit import inverted
 from privkit.audit._inverted_encoders import Encoders
-from privkit.config import RunConfig, Study
+from privkit.config import RunConfig
 from privkit.errors import InputError
 from privkit.network import Network
 from privkit.personal import PersonalModel
 from privkit.release import Prototypes, Release
+from privkit.study import Study
 from privkit.train.loop import train
 from reports.findings import Inversion
 from tests.test_inversion import Opened, refused, same

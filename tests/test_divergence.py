@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from privkit.audit.cells import cells
-from privkit.config import load
 from privkit.errors import DivergedError, InputError
 from privkit.store import Run
+from privkit.study import load
 from privkit.train.loop import train
 
 BASE = {

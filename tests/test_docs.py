@@ -31,7 +31,7 @@ def test_the_readme_script_runs_and_its_run_is_audited(
 
 
 def test_the_study_of_the_readme_is_understood(tmp_path: Path) -> None:
-    from privkit.config import load
+    from privkit.study import load
 
     (study,) = (block for block in blocks("yaml") if "grid:" in block)
     (tmp_path / "study.yaml").write_text(study)

@@ -9,7 +9,7 @@ import yaml
 
 from privkit import plug
 from privkit.cli import main
-from privkit.config import load
+from privkit.study import load
 
 FOLDER = Path(__file__).parents[1] / "configs" / "faults"
 FAULTS = sorted(path.stem for path in FOLDER.glob("*.yaml") if not path.stem.endswith("-twin"))

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from privkit import plug
 from privkit.audit.run import audit
 from privkit.cli.app import app
-from privkit.config import load
 from privkit.errors import InputError
 from privkit.methods._down import Down
 from privkit.methods.fedavg_head import FedAvgHead
 from privkit.methods.local_only import LocalOnly
 from privkit.release import Update
 from privkit.store import Run
+from privkit.study import load
 from privkit.train.loop import train
 from reports.findings import Verdict
 from tests import federation

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from PIL import Image
 
-from privkit import config, plug
+from privkit import plug
+from privkit import study as study_file
 from privkit.data import _pickle, _share
 from privkit.data._base import AbstractData, Domain
 from privkit.data._decode import in_colour
@@ -327,8 +328,8 @@ def test_a_run_says_and_keeps_what_its_data_leave_out(damaged: Path, tmp_path: P
     )
     for domain in ("photo", "sketch"):
         layouts.class_folders(damaged / "PACS" / domain, {"dog": 12, "house": 12}, ending=".bmp")
-    cell = config.load(tmp_path / "study.yaml").cells["study"].model_copy(update={"encoder": Means()})
-    study, said = config.Study(cells={"study": cell}, seeds=1), list[str]()
+    cell = study_file.load(tmp_path / "study.yaml").cells["study"].model_copy(update={"encoder": Means()})
+    study, said = study_file.Study(cells={"study": cell}, seeds=1), list[str]()
     train(study, tmp_path / "run", device="cpu", notice=said.append)
     (loaded,) = [sentence for sentence in said if "cannot be used" in sentence]
     assert loaded.startswith("domain photo: 5 of 33 images")

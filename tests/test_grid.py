@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from privkit import grid, overrides
 from privkit.cli import main
 from privkit.cli.progress import EVERY, Lines
-from privkit.config import Precision, RunConfig, Study, load, merged
+from privkit.config import Precision, RunConfig
 from privkit.data.pacs import Pacs
 from privkit.errors import InputError
 from privkit.store import Run, RunInfo
+from privkit.study import Study, load, merged
 from privkit.train.study import described, plans
 
 BASE: dict[str, Any] = {

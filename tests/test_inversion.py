@@ -26,11 +26,12 @@ from privkit.audit import inverted
 from privkit.audit._inverted_pictures import png
 from privkit.audit.cells import Cell, cells
 from privkit.audit.scored import RunView
-from privkit.config import RunConfig, Study
+from privkit.config import RunConfig
 from privkit.errors import InputError
 from privkit.models.onnx import Onnx
 from privkit.models.usps_cnn import UspsCnn
 from privkit.release import Head, Prototypes, Release, SumsAndCounts
+from privkit.study import Study
 from privkit.transcript import ServerView, Transcript
 from reports.findings import Inversion
 

@@ -12,13 +12,13 @@ import yaml
 from typer.testing import CliRunner
 
 from privkit.cli.app import app
-from privkit.config import Study, load, merged
 from privkit.data._base import AbstractData, Domain, Labelled
 from privkit.data.digits import Digits
 from privkit.errors import InputError
 from privkit.models.usps_cnn import UspsCnn
 from privkit.release import Prototypes
 from privkit.store import Run
+from privkit.study import Study, load, merged
 from privkit.train.encoded import encode
 from privkit.train.loop import train
 from tests.test_train import assert_same, tree, uploads
@@ -230,7 +230,7 @@ def test_a_sentence_that_is_not_about_all_cells_names_those_it_is_about(tmp_path
 
 def test_the_command_prints_what_is_left_out(tmp_path, monkeypatch):
     config = study(tmp_path, SMALL, **DROP)
-    monkeypatch.setattr("privkit.config.load", lambda path, seeds: config)
+    monkeypatch.setattr("privkit.study.load", lambda path, seeds: config)
     shown = CliRunner().invoke(app, ["train", "study.yaml", "--out", str(tmp_path / "runs")])
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.splitlines()[:2] == LEFT_OUT

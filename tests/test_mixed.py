@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import yaml
 
-from privkit.config import Study, load, merged
 from privkit.errors import InputError
 from privkit.models._base import AbstractEncoder
 from privkit.models.usps_cnn import UspsCnn
 from privkit.store import Run
+from privkit.study import Study, load, merged
 from privkit.train.encoded import encode
 from privkit.train.loop import train
 from tests.test_train import assert_same, kill, needs_fork, tree, uploads

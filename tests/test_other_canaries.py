@@ -305,7 +305,7 @@ def test_bad_kinds_are_refused_in_one_sentence(kinds, complaint):
 @pytest.mark.slow
 def test_a_claim_about_adding_a_record_is_settled_by_canaries_that_are_there_or_not(tmp_path):
     from privkit.audit.run import audit
-    from privkit.config import Study
+    from privkit.study import Study
     from privkit.train.loop import train
 
     defense = {"name": "sumcount", "epsilon": 4.0, "relation": Relation.ADD_REMOVE.value}
@@ -336,8 +336,8 @@ def test_a_claim_about_adding_a_record_is_settled_by_canaries_that_are_there_or_
 
 @pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_with_the_same_canaries(tmp_path, monkeypatch):
-    from privkit.config import Study
     from privkit.store import Run
+    from privkit.study import Study
     from privkit.train.loop import train
 
     kinds = [{"name": "one_round", "count": 4}, {"name": "label_moving", "count": 4}]

@@ -19,7 +19,6 @@ from accountant.gaussian import mu_from_epsilon
 from accountant.groupwise import Allocation
 from accountant.vpp import SplitCalibration
 from privkit import plug
-from privkit.config import load
 from privkit.defenses._base import Known
 from privkit.defenses.vpp import Vpp
 from privkit.defenses.vpp_early import VppEarly
@@ -38,6 +37,7 @@ from privkit.partitions.public import Public
 from privkit.partitions.random import Random
 from privkit.release import Prototypes
 from privkit.store import Run
+from privkit.study import load
 from privkit.train.loop import train
 
 DIM, SIZE, CLASSES = 60, 6, 4

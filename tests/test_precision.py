@@ -14,10 +14,11 @@ import pytest
 import torch
 import yaml
 
-from privkit.config import Precision, load, merged
+from privkit.config import Precision
 from privkit.errors import InputError
 from privkit.release import Prototypes
 from privkit.store import Run
+from privkit.study import load, merged
 from privkit.train.local import Fleet
 from privkit.train.loop import train
 from tests.test_train import assert_same, tree

@@ -18,7 +18,7 @@ from privkit.audit.cells import cells
 from privkit.audit.contradicted import contradicted
 from privkit.audit.left import left
 from privkit.audit.scored import RunView
-from privkit.config import RunConfig, Study
+from privkit.config import RunConfig
 from privkit.defenses._base import NOTHING, Known, Privatized
 from privkit.defenses.igpp import Igpp
 from privkit.defenses.sumcount import GaussianSums, SumCount
@@ -27,6 +27,7 @@ from privkit.errors import InputError
 from privkit.noise import Noise, SecureNoise
 from privkit.release import Head, Payload, Prototypes, SumsAndCounts, Update
 from privkit.store import Run
+from privkit.study import Study
 
 EVENT = Gaussian(noise_multiplier=2.0)
 SIZES: dict[str, Any] = {"clients": 2, "rounds": 2, "num_classes": 2, "dim": 3}

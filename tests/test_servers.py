@@ -7,7 +7,7 @@ import pytest
 
 from attacks._known_noise import prototypes
 from privkit import plug
-from privkit.config import RunConfig, Study
+from privkit.config import RunConfig
 from privkit.errors import InputError
 from privkit.methods._base import AbstractPrototypeMethod
 from privkit.methods.fedproto import FedProto
@@ -17,6 +17,7 @@ from privkit.servers.honest import HonestServer
 from privkit.servers.poisoned_prototypes import PoisonedPrototypes
 from privkit.servers.stalling_prototypes import StallingPrototypes
 from privkit.store import Run
+from privkit.study import Study
 from privkit.train.loop import train
 from tests import federation
 

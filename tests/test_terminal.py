@@ -62,13 +62,13 @@ def test_without_a_terminal_no_column_is_left_out_unless_columns_says_so(
 def test_ctrl_c_says_how_to_go_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import privkit.config
+    import privkit.study
     from privkit.cli import main
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(privkit.config, "load", interrupted)
+    monkeypatch.setattr(privkit.study, "load", interrupted)
     monkeypatch.setattr(sys, "argv", ["privkit", "train", "x.yaml", "--out", "y"])
     with pytest.raises(SystemExit) as stop:
         main()

@@ -16,10 +16,10 @@ from privkit.audit._beyond import seen_by
 from privkit.audit.choice import configured
 from privkit.audit.run import audit
 from privkit.audit.scored import RunView
-from privkit.config import load
 from privkit.errors import InputError
 from privkit.release import Prototypes
 from privkit.store import Run
+from privkit.study import load
 from privkit.train.loop import train
 from privkit.transcript import InsiderView, ServerView
 from reports import audit_table

@@ -19,7 +19,6 @@ import pytest
 import torch
 import yaml
 
-from privkit.config import Study, load, merged
 from privkit.data._base import Domain
 from privkit.data.digits import Digits
 from privkit.errors import InputError
@@ -28,6 +27,7 @@ from privkit.release import Payload, Prototypes
 from privkit.servers._base import AbstractServer
 from privkit.servers.honest import HonestServer
 from privkit.store import Run
+from privkit.study import Study, load, merged
 from privkit.train import study as studies
 from privkit.train.encoded import encode
 from privkit.train.loop import device_named, train
@@ -54,7 +54,7 @@ from pathlib import Path
 
 import pandas, pyarrow.parquet, safetensors.numpy
 
-from privkit.config import load
+from privkit.study import load
 from privkit.train.loop import train
 
 os.fsync = lambda handle: None

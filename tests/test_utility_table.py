@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privkit.cli import main
-from privkit.config import load
 from privkit.errors import InputError
+from privkit.study import load
 from reports import findings_file, utility_cells, utility_table
 from reports.utility_baseline import baseline
 from reports.utility_cells import UtilityCell

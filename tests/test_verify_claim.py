@@ -481,7 +481,7 @@ def test_a_false_cell_outranks_a_broken_one(tmp_path: Path) -> None:
 def test_made_up_records_leave_no_counts_behind(tmp_path: Path) -> None:
     from accountant.events import counted
     from privkit.cli.verify_config import planned_event
-    from privkit.config import load
+    from privkit.study import load
 
     (config,) = load(Path(written(tmp_path, ""))).cells.values()
     assert {leaf.contract.class_counts for leaf in counted(planned_event(config))} == {()}

@@ -6,16 +6,11 @@ from pathlib import Path
 from attacks._base import AbstractAttack
 from attacks.hijack._base import AbstractHijack
 from privkit import plug
-from privkit.config import document
+from privkit.document import document
 from privkit.errors import InputError
 
-<<<<<<< HEAD
 Attack = AbstractAttack | AbstractHijack
-PACKAGES = ("attacks.membership", "attacks.model", "attacks.canary", "attacks.hijack")
-=======
-Attack = AbstractAttack | FeatureInversion
 PACKAGES = ("attacks.membership", "attacks.model", "attacks.gradient", "attacks.canary", "attacks.hijack")
->>>>>>> grad7
 
 
 def every_attack() -> list[Attack]:

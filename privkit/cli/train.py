@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from privkit.config import Study
+    from privkit.study import Study
 
 
 class Numbers(StrEnum):
@@ -44,7 +44,7 @@ def train(
 ) -> None:
     """Train, and record everything that leaves a client. A killed training goes on where it was."""
     from privkit.cli.progress import Named, bars
-    from privkit.config import load
+    from privkit.study import load
 
     study = _changed(load(config, seeds=seeds), data, cells, dtype, skip_bad=skip_bad)
     folder = out or Path("runs") / config.stem

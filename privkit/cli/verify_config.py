@@ -24,7 +24,7 @@ _PER_CLASS = (
 
 def check(path: Path, *, as_json: bool) -> int:
     """Print what every cell promises and what that is worth, and return the exit code."""
-    from privkit.config import load
+    from privkit.study import load
 
     cells = load(path).cells
     found = {name: _verified(name, config) for name, config in cells.items()}

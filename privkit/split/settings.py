@@ -7,8 +7,9 @@ from pydantic import Field, ValidationError, field_serializer, field_validator
 
 from attacks.split.fsha import Fsha
 from privkit import plug
-from privkit.config import Split, document
+from privkit.config import Split
 from privkit.data._base import AbstractData
+from privkit.document import document
 from privkit.errors import InputError
 
 

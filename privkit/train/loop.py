@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 from privkit import atomic
-from privkit.config import Study
 from privkit.defenses._base import Private
 from privkit.errors import DivergedError, InputError
 from privkit.methods._base import Sends, State
 from privkit.release import ByClass, Payload, Release
 from privkit.store import Run
+from privkit.study import Study
 from privkit.train import study as studies
 from privkit.train.answers import stacked_answers
 from privkit.train.encoded import Encoded, Progress, encode_all, source

@@ -19,7 +19,7 @@ from accountant.contract import DependsOn
 from privkit import canary
 from privkit.atomic import canonical_json
 from privkit.canaries._base import AbstractCanaries
-from privkit.config import RunConfig, Study
+from privkit.config import RunConfig
 from privkit.data._split import Parts, divide, divide_things
 from privkit.defenses._base import Known
 from privkit.embeddings import Embeddings
@@ -27,6 +27,7 @@ from privkit.errors import InputError
 from privkit.methods._base import Sends
 from privkit.noise import NoNoise
 from privkit.store import Run, RunInfo
+from privkit.study import Study
 from privkit.train.encoded import Encoded, source
 from privkit.transcript import Records
 from privkit.weights import Weights

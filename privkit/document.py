@@ -1,0 +1,53 @@
+"""YAML files, read strictly: a key that is unknown, or stands there twice, is refused."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from privkit import plug
+from privkit.errors import InputError
+
+_OF_AN_AUDIT = "attacks"
+
+
+def document(path: Path, *, known: Sequence[str]) -> dict[str, Any]:
+    """Return what a YAML file holds, if that is sections of known names."""
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # noqa: S506
+    except FileNotFoundError:
+        raise InputError(
+            f"{path} does not exist; give a configuration file such as configs/demo.yaml."
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error}); give a configuration file.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} holds no settings; write sections such as data: and method:.")
+    for key in found:
+        if key not in known and key == _OF_AN_AUDIT:
+            raise InputError(
+                f"{path} holds {key}, which are settings of an audit; give it to `privkit audit --run RUNS --config "
+                f"{path}`, and here a file with sections such as data: and method:."
+            )
+        if key not in known:
+            raise InputError(f"{path}: {plug.unknown_key(str(key), str(key), known=list(known))}")
+    return found
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """A safe YAML loader that refuses the same key twice."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        keys = [
+            self.construct_object(key, deep=True)
+            for key, _ in node.value
+            if key.tag != "tag:yaml.org,2002:merge"
+        ]
+        twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
+        if twice is not None:
+            raise yaml.YAMLError(f"key {twice!r} appears twice{node.start_mark}")
+        return node
