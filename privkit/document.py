@@ -12,8 +12,8 @@ from privkit.errors import InputError
 _OF_AN_AUDIT = "attacks"
 
 
-def document(path: Path, *, known: Sequence[str]) -> dict[str, Any]:
-    """Return what a YAML file holds, if that is sections of known names."""
+def mapping(path: Path) -> dict[Any, Any]:
+    """Return what a YAML file holds, if that is sections."""
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # noqa: S506
     except FileNotFoundError:
@@ -26,6 +26,12 @@ def document(path: Path, *, known: Sequence[str]) -> dict[str, Any]:
         raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
     if not isinstance(found, dict):
         raise InputError(f"{path} holds no settings; write sections such as data: and method:.")
+    return found
+
+
+def document(path: Path, *, known: Sequence[str]) -> dict[str, Any]:
+    """Return what a YAML file holds, if that is sections of known names."""
+    found = mapping(path)
     for key in found:
         if key not in known and key == _OF_AN_AUDIT:
             raise InputError(

@@ -10,7 +10,7 @@ from privkit.errors import InputError
 from privkit.study import Study
 
 
-def with_root(study: Study, root: Path) -> Study:
+def with_root(study: Study[Any], root: Path) -> Study[Any]:
     """Return a study whose data sets are read from a folder, wherever they are read from one.
 
     Raises:
@@ -19,7 +19,7 @@ def with_root(study: Study, root: Path) -> Study:
     return _with_data(study, "root", root, "is read from a folder of yours; leave --data out")
 
 
-def skipping_bad(study: Study) -> Study:
+def skipping_bad(study: Study[Any]) -> Study[Any]:
     """Return a study that leaves out records that cannot be used, wherever a data set may do that.
 
     Raises:
@@ -28,15 +28,22 @@ def skipping_bad(study: Study) -> Study:
     return _with_data(study, "skip_bad", True, "can leave records out; leave --skip-bad out")
 
 
-def with_precision(study: Study, precision: Precision) -> Study:
-    """Return a study whose passes are all computed in some numbers."""
+def with_precision(study: Study[Any], precision: Precision) -> Study[Any]:
+    """Return a study whose passes are all computed in some numbers.
+
+    Raises:
+        InputError: a cell's are always computed in float32.
+    """
+    fixed = next((name for name, config in study.cells.items() if not isinstance(config, RunConfig)), None)
+    if fixed is not None:
+        raise InputError(f"cell {fixed} tunes a transformer, which is computed in fp32; leave --dtype out.")
     changed = {
         name: config.model_copy(update={"precision": precision}) for name, config in study.cells.items()
     }
     return replace(study, cells=changed)
 
 
-def only(study: Study, patterns: list[str]) -> Study:
+def only(study: Study[Any], patterns: list[str]) -> Study[Any]:
     """Return the cells of a study whose names match one of some patterns, such as ``digits-*``, in their order.
 
     Raises:
@@ -55,7 +62,7 @@ def only(study: Study, patterns: list[str]) -> Study:
     return replace(study, cells=kept, partial=study.partial or len(kept) < len(study.cells))
 
 
-def _with_data(study: Study, field: str, value: Any, refusal: str) -> Study:
+def _with_data(study: Study[Any], field: str, value: Any, refusal: str) -> Study[Any]:
     if not any(_has(config, field) for config in study.cells.values()):
         names = ", ".join(sorted({config.data.name for config in study.cells.values()}))
         raise InputError(f"no data set of this study ({names}) {refusal}.")
@@ -64,7 +71,7 @@ def _with_data(study: Study, field: str, value: Any, refusal: str) -> Study:
     )
 
 
-def _changed(config: RunConfig, field: str, value: Any) -> RunConfig:
+def _changed(config: Any, field: str, value: Any) -> Any:
     if not _has(config, field):
         return config
     # built anew, so that whatever a data set checks is checked again
@@ -73,5 +80,5 @@ def _changed(config: RunConfig, field: str, value: Any) -> RunConfig:
     return config.model_copy(update={"data": data})
 
 
-def _has(config: RunConfig, field: str) -> bool:
+def _has(config: Any, field: str) -> bool:
     return field in type(config.data).model_fields

@@ -10,20 +10,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+from typing_extensions import TypeVar
 
 from privkit import grid
 from privkit.config import RunConfig
-from privkit.document import document
+from privkit.document import document, mapping
 from privkit.errors import InputError
 
+if TYPE_CHECKING:
+    from privkit.finetune.config import FinetuneConfig
+
+Config = TypeVar("Config", bound="RunConfig | FinetuneConfig", default=RunConfig)
+_TUNES = "tuning"
 _NO_NAME = re.compile(r"[^\w.-]")
 _LONGEST = 200
 """Most bytes of a cell's name: file systems take 255, and names are put beside others."""
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Generic[Config]):
     """Named cells, each run with the seeds ``0 ... seeds-1``.
 
     Attributes:
@@ -32,9 +39,34 @@ class Study:
         partial: whether other cells of the same file are left out.
     """
 
-    cells: dict[str, RunConfig]
+    cells: dict[str, Config]
     seeds: int
     partial: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan(Generic[Config]):
+    """One run to be trained: its configuration, its seed and where it goes (a path below the study)."""
+
+    name: str
+    cell: str
+    seed: int
+    config: Config
+
+
+def plans(study: Study[Config]) -> list[Plan[Config]]:
+    """Return every run of a study; a whole study of one cell and one seed is a single run, named ``.``."""
+    single = len(study.cells) == 1 and study.seeds == 1 and not study.partial
+    return [
+        Plan(name="." if single else f"{cell}/seed-{seed}", cell=cell, seed=seed, config=config)
+        for cell, config in study.cells.items()
+        for seed in range(study.seeds)
+    ]
+
+
+def tunes(path: Path) -> bool:
+    """Return whether a file is about a federation that tunes a transformer."""
+    return _TUNES in mapping(path)
 
 
 def load(path: Path, *, seeds: int | None = None) -> Study:
@@ -42,19 +74,24 @@ def load(path: Path, *, seeds: int | None = None) -> Study:
 
     Without ``cells`` and ``grid``, there is one cell, named after the file.
     """
-    base = document(path, known=(*RunConfig.model_fields, "grid", "cells", "seeds"))
+    return load_as(RunConfig, path, seeds=seeds)
+
+
+def load_as(kind: type[Config], path: Path, *, seeds: int | None = None) -> Study[Config]:
+    """Return the study whose runs are configurations of one kind; see :func:`load`."""
+    base = document(path, known=(*kind.model_fields, "grid", "cells", "seeds"))
     count = base.pop("seeds", 1) if seeds is None else seeds
     base.pop("seeds", None)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise InputError(f"{path}: seeds={count!r}; give a whole number of at least 1.")
     points = _points(path, {name: base.pop(name) for name in ("cells", "grid") if name in base})
-    built: dict[str, RunConfig] = {}
+    built: dict[str, Config] = {}
     for point in points:
         name = _cell_name(path, point.name)
         if name in built:
             raise InputError(f"{path}: cell name {name!r} appears twice; rename one of the two.")
         where = f"{path} {point.where}" if len(points) > 1 else str(path)
-        built[name] = RunConfig.from_settings(reduce(merged, point.changes, base), where=where)
+        built[name] = cast("Config", kind.from_settings(reduce(merged, point.changes, base), where=where))
     return Study(cells=built, seeds=count)
 
 

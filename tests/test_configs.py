@@ -14,7 +14,7 @@ from privkit.data._base import Labelled
 from privkit.data._skew import Empty, clients_of
 from privkit.data._split import divide
 from privkit.methods._base import AbstractPrototypeMethod
-from privkit.study import Study, load
+from privkit.study import Study, load, plans
 from privkit.train import study as studies
 from privkit.train.encoded import Encoded, Inputs, source
 
@@ -178,7 +178,7 @@ def test_every_cell_is_calibrated_and_built_again_from_its_settings(name: str) -
 def test_offline_data_can_be_split_and_released_as_a_study_asks(name: str) -> None:
     """Features are noise here: what is refused depends on how many records of a class there are."""
     encoded: dict[str, Encoded] = {}
-    for plan in studies.plans(replace(study(name), seeds=1)):
+    for plan in plans(replace(study(name), seeds=1)):
         key = source(plan.config)
         encoded[key] = encoded.get(key) or blank(plan.config)
         studies.refuse_impossible(plan, encoded[key])

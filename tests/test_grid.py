@@ -20,8 +20,8 @@ from privkit.config import Precision, RunConfig
 from privkit.data.pacs import Pacs
 from privkit.errors import InputError
 from privkit.store import Run, RunInfo
-from privkit.study import Study, load, merged
-from privkit.train.study import described, plans
+from privkit.study import Study, load, merged, plans
+from privkit.train.study import described
 
 BASE: dict[str, Any] = {
     "data": {"name": "digits"},

@@ -27,7 +27,7 @@ from privkit.release import Payload, Prototypes
 from privkit.servers._base import AbstractServer
 from privkit.servers.honest import HonestServer
 from privkit.store import Run
-from privkit.study import Study, load, merged
+from privkit.study import Study, load, merged, plans
 from privkit.train import study as studies
 from privkit.train.encoded import encode
 from privkit.train.loop import device_named, train
@@ -225,7 +225,7 @@ def test_noise_is_fresh_in_every_round_client_and_seed(finished):
 
 @pytest.mark.parametrize(("name", "least"), [(RUNS[0], 0.5), (RUNS[3], 0.0)])
 def test_accuracy_is_that_of_the_final_parameters(finished, name, least):
-    (plan,) = [p for p in studies.plans(study(finished.parent)) if p.name == name]
+    (plan,) = [p for p in plans(study(finished.parent)) if p.name == name]
     data = encode(plan.config)
     state = Run(finished / name).state(3)
     table = pq.read_table(finished / name / "metrics.parquet").to_pylist()
@@ -379,7 +379,7 @@ def test_a_run_goes_on_in_the_batch_it_was_begun_in(copy):
         document["batch"] = batch
         document["progress"]["rounds"] = rounds
         (copy / name / "run.json").write_text(json.dumps(document))
-    groups = studies.batches(copy, studies.plans(study(copy.parent)))
+    groups = studies.batches(copy, plans(study(copy.parent)))
     assert [[plan.name for plan in group] for group in groups] == [[*RUNS[:2]], [*RUNS[2:]]]
 
 

@@ -13,8 +13,9 @@ from privkit.data._base import Domain
 from privkit.data._split import Parts
 from privkit.models._cache import sha256_of
 from privkit.store import Run
+from privkit.study import Plan
 from privkit.train.encoded import Encoded, Inputs
-from privkit.train.study import Plan, parts
+from privkit.train.study import parts
 from privkit.transcript import Records
 
 LONGEST = 96

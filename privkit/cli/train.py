@@ -1,8 +1,9 @@
 """``privkit train``: train every run of a configuration."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -44,13 +45,11 @@ def train(
 ) -> None:
     """Train, and record everything that leaves a client. A killed training goes on where it was."""
     from privkit.cli.progress import Named, bars
-    from privkit.study import load
 
-    study = _changed(load(config, seeds=seeds), data, cells, dtype, skip_bad=skip_bad)
+    study, run = _read(config, seeds)
+    study = _changed(study, data, cells, dtype, skip_bad=skip_bad)
     folder = out or Path("runs") / config.stem
     import torch
-
-    from privkit.train.loop import train as run
 
     whole = _complete(study, folder)
     torch.set_num_threads(threads)
@@ -70,9 +69,23 @@ def train(
     typer.echo(f"{runs} in {folder}. Next: privkit audit --run {folder}, or privkit table utility {folder}")
 
 
+def _read(config: Path, seeds: int | None) -> "tuple[Study[Any], Callable[..., list[Path]]]":
+    """Return the study that a file describes, and what trains its kind of federation."""
+    from privkit.study import load, load_as, tunes
+
+    if tunes(config):
+        from privkit.finetune.config import FinetuneConfig
+        from privkit.finetune.study import train as tune
+
+        return load_as(FinetuneConfig, config, seeds=seeds), tune
+    from privkit.train.loop import train as run
+
+    return load(config, seeds=seeds), run
+
+
 def _changed(
-    study: "Study", data: Path | None, cells: list[str], dtype: Numbers | None, *, skip_bad: bool
-) -> "Study":
+    study: "Study[Any]", data: Path | None, cells: list[str], dtype: Numbers | None, *, skip_bad: bool
+) -> "Study[Any]":
     """Return a study with what the command line changes in it."""
     from privkit import overrides
     from privkit.cli.listed import names
@@ -85,10 +98,10 @@ def _changed(
     return overrides.with_precision(study, Precision(dtype)) if dtype is not None else study
 
 
-def _complete(study: "Study", folder: Path) -> bool:
+def _complete(study: "Study[Any]", folder: Path) -> bool:
     """Return whether every run of a study is there and complete."""
     from privkit.store import Run
-    from privkit.train.study import plans
+    from privkit.study import plans
 
     paths = [folder / plan.name for plan in plans(study)]
     return all((path / "run.json").exists() and Run(path).complete for path in paths)

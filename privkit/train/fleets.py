@@ -7,13 +7,14 @@ import torch
 
 from privkit.atomic import canonical_json
 from privkit.data._split import Parts
+from privkit.study import Plan
 from privkit.train import study as studies
 from privkit.train.cohort import Client, Cohort
 from privkit.train.encoded import Encoded
 from privkit.train.local import Fleet
 
 
-def fleets(plans: Sequence[studies.Plan], data: Encoded, device: torch.device) -> list[Fleet]:
+def fleets(plans: Sequence[Plan], data: Encoded, device: torch.device) -> list[Fleet]:
     """Return the clients of some runs that are trained together, one fleet per architecture.
 
     Args:
@@ -31,9 +32,7 @@ def fleets(plans: Sequence[studies.Plan], data: Encoded, device: torch.device) -
     return [_fleet(plans, data, clients, device) for clients in groups.values()]
 
 
-def _fleet(
-    plans: Sequence[studies.Plan], data: Encoded, clients: Sequence[Client], device: torch.device
-) -> Fleet:
+def _fleet(plans: Sequence[Plan], data: Encoded, clients: Sequence[Client], device: torch.device) -> Fleet:
     config, cohort = plans[0].config, Cohort.stack(clients, device)
     one = config.architecture(clients[0].index)
     network = one.model.build(one.encoder).to(device)
@@ -56,7 +55,7 @@ def _fleet(
     )
 
 
-def _clients(plans: Sequence[studies.Plan], data: Encoded) -> list[Client]:
+def _clients(plans: Sequence[Plan], data: Encoded) -> list[Client]:
     tests: dict[tuple[int, bytes], tuple[np.ndarray, np.ndarray]] = {}
     return [
         _client(r, m, plan.seed, split, data, tests)

@@ -19,7 +19,7 @@ from privkit.errors import DivergedError, InputError
 from privkit.methods._base import Sends, State
 from privkit.release import ByClass, Payload, Release
 from privkit.store import Run
-from privkit.study import Study
+from privkit.study import Plan, Study, plans
 from privkit.train import study as studies
 from privkit.train.answers import stacked_answers
 from privkit.train.encoded import Encoded, Progress, encode_all, source
@@ -74,7 +74,7 @@ def train(
         DivergedError: some runs diverged, each named; all others were trained to their ends before.
         BudgetExceededError: a plan's budget does not hold what it plans; nothing is written then.
     """
-    todo, target = studies.plans(study), device_named(device)
+    todo, target = plans(study), device_named(device)
     keep_freed_memory()
     if target.type == "cuda":
         # torch rounds convolutions to TF32 unless told not to; products of matrices are left alone by default
@@ -115,7 +115,7 @@ class _Batch:
 
     def __init__(
         self,
-        plans: list[studies.Plan],
+        plans: list[Plan],
         runs: list[Run],
         data: Encoded,
         device: torch.device,

@@ -15,6 +15,7 @@ from privkit.methods._base import State
 from privkit.noise import Purpose, SeededNoise, keyed
 from privkit.release import Release
 from privkit.store import Run
+from privkit.study import Plan
 from privkit.train import study as studies
 from privkit.train.encoded import Encoded
 from privkit.transcript import Records
@@ -24,7 +25,7 @@ from privkit.truth import Hidden
 class Outbox:
     """The messages of one run, with its canaries planted and its budget kept."""
 
-    def __init__(self, plan: studies.Plan, run: Run, data: Encoded) -> None:
+    def __init__(self, plan: Plan, run: Run, data: Encoded) -> None:
         """Take a run that was opened for training; nothing is sent yet."""
         self.run, self.seed = run, plan.seed
         self._mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
@@ -104,9 +105,7 @@ def _planted(run: Run) -> Records | None:
     return None if canaries is None else canary.planted(canaries, run.truth().canary_signs)
 
 
-def _others(
-    plan: studies.Plan, run: Run, data: Encoded
-) -> list[tuple[AbstractCanaries, Records, np.ndarray]]:
+def _others(plan: Plan, run: Run, data: Encoded) -> list[tuple[AbstractCanaries, Records, np.ndarray]]:
     designed = studies.other_canaries(plan, data)
     answers = run.truth().others if designed else {}
     return [(kind, asked, answers[kind.name]) for kind, asked in designed.items()]

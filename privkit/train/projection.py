@@ -10,8 +10,9 @@ from privkit.config import OnExhausted, Spending
 from privkit.errors import InputError
 from privkit.noise import NoNoise
 from privkit.stop import Stop
+from privkit.study import Plan
 from privkit.train.encoded import Encoded
-from privkit.train.study import Plan, first_messages, known
+from privkit.train.study import first_messages, known
 
 
 def refuse_unaffordable(plan: Plan, data: Encoded) -> None:

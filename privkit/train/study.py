@@ -8,7 +8,6 @@ same bytes after any kill.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,32 +26,12 @@ from privkit.errors import InputError
 from privkit.methods._base import Sends
 from privkit.noise import NoNoise
 from privkit.store import Run, RunInfo
-from privkit.study import Study
+from privkit.study import Plan
 from privkit.train.encoded import Encoded, source
 from privkit.transcript import Records
 from privkit.weights import Weights
 
 _NAMED = 3  # cells that a few words about a batch name
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
-    """One run to be trained: its configuration, its seed and where it goes (a path below the study)."""
-
-    name: str
-    cell: str
-    seed: int
-    config: RunConfig
-
-
-def plans(study: Study) -> list[Plan]:
-    """Return every run of a study; a whole study of one cell and one seed is a single run, named ``.``."""
-    single = len(study.cells) == 1 and study.seeds == 1 and not study.partial
-    return [
-        Plan(name="." if single else f"{cell}/seed-{seed}", cell=cell, seed=seed, config=config)
-        for cell, config in study.cells.items()
-        for seed in range(study.seeds)
-    ]
 
 
 def parts(plan: Plan, data: Encoded) -> list[Parts]:
