@@ -77,7 +77,9 @@ def keep_scores(work: Work, attacks: Sequence[Attack]) -> None:
 
 
 def _about_nothing(work: Work, attack: AbstractAttack) -> bool:
-    """Return whether an attack reads weights that a server is sent, and none were: there is nothing to say of it."""
+    """Return whether an attack reads what no server of such a run is sent: there is nothing to say of it."""
+    if any(attack.reads not in view.reads for view in work.views):
+        return True
     return (
         attack.reads == "weights"
         and attack.assumed.tier not in BEYOND
@@ -112,7 +114,7 @@ def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) 
     return taken.measure(
         attack,
         judged,
-        limit=work.limit if covered and attack.assumed.tier not in BEYOND else None,
+        limit=work.limit_of(attack.reads) if covered and attack.assumed.tier not in BEYOND else None,
         mu=work.mu,
         delta=work.cell.delta,
         rounds=work.cell.rounds,
@@ -124,8 +126,9 @@ def hold_against_claim(work: Work, attack: AbstractAttack, judged: taken.Judged)
     """Test the scores of an attack against the ceiling of the claim, where there is one for it."""
     covered = work.promised is not None and work.promised.claim.covered
     is_canary = attack.about_canaries
-    if work.limit is not None and (covered or is_canary) and attack.assumed.tier not in BEYOND:
-        for test in taken.against_ceiling(attack, judged, work.limit):
+    limit = work.limit_of(attack.reads)
+    if limit is not None and (covered or is_canary) and attack.assumed.tier not in BEYOND:
+        for test in taken.against_ceiling(attack, judged, limit):
             work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
     if attack.reaches_claim and work.canaries is None:
         work.p_values |= _by_client(work, attack, judged)

@@ -10,7 +10,7 @@ from attacks.statistics.estimate import Estimate
 from attacks.statistics.multiple import Holm, holm
 from attacks.statistics.residuals import scale_ratio
 from privkit import plug, store
-from privkit.audit import curves, taken
+from privkit.audit import _tuned, curves, taken
 from privkit.audit.attacked import Progress, attack_cell, keep_scores
 from privkit.audit.cells import Cell, cells
 from privkit.audit.choice import Attack, every_attack
@@ -205,6 +205,8 @@ def _smallest(family: Holm, cell: str, attack: str) -> float | None:
 
 def of_model(config: Mapping[str, Any]) -> str:
     """Return, in words, what the clients of a run train, from its configuration as plain values."""
+    if _tuned.tunes(config):
+        return _tuned.in_words(config)
     model, mixed = config.get("model"), config.get("mixed")
     if not isinstance(model, dict) or "method" not in config:
         return "recorded by other code" if model is None else str(model)

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,10 @@ import attacks
 from attacks._base import BEYOND, AbstractAttack, NotApplicableError
 from attacks.statistics.scores import as_scores
 from privkit import atomic, plug
+from privkit.audit import _tuned
 from privkit.audit._beyond import seen_by
 from privkit.errors import InputError
+from privkit.exposure import BatchRecords, GradientView
 from privkit.models._cache import sha256_of
 from privkit.store import Run
 from privkit.transcript import InsiderView, Records, ServerView, Transcript
@@ -50,7 +52,8 @@ class RunView:
     def of(cls, run: Run) -> "RunView":
         """Return a run's transcript and questions; a question that is not finite is refused."""
         others = {name: asked for name in plug.names("privkit.canaries") if (asked := run.records(name))}
-        questions = {"records": run.records("records"), "canaries": run.records("canaries"), **others}
+        records = _tuned.asked(run) if _tuned.tunes(run.info.config) else run.records("records")
+        questions = {"records": records, "canaries": run.records("canaries"), **others}
         reference = run.records("reference")
         for name, asked in {**questions, "reference": reference}.items():
             if asked is not None and not np.isfinite(asked.vectors).all():
@@ -60,12 +63,24 @@ class RunView:
                 )
         return cls(run, run.transcript(), reference, questions)
 
+    @cached_property
+    def gradients(self) -> GradientView:
+        """Return what the server of a run that tuned a transformer has; computing it passes every candidate."""
+        return _tuned.seen(self.run)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Return what attacks can read in this run."""
+        return ("gradients",) if _tuned.tunes(self.run.info.config) else ("prototypes", "weights")
+
     def score(self, attack: AbstractAttack) -> Scores:
         """Return finite scores of each candidate the attack asks about, from the cache if they are there."""
         candidates = self.questions.get(attack.asks_about)
         if candidates is None:
             raise KeyError(attack.asks_about)
         tier = attack.assumed.tier
+        if isinstance(candidates, BatchRecords):
+            return self._of_batches(attack, candidates)
         view, candidates = seen_by(tier, self, candidates)
         file = f"{attack.name}-{tier}" if tier in BEYOND else attack.name
         path = self.run.path / "audit" / f"{file}.parquet"
@@ -83,6 +98,16 @@ class RunView:
         )
         _write(path, key, candidates, scores)
         return scores
+
+    def _of_batches(self, attack: AbstractAttack, candidates: BatchRecords) -> Scores:
+        """Return scores of candidates that are each asked about in one round, from all that was sent."""
+        path = self.run.path / "audit" / f"{attack.name}.parquet"
+        key = self._key(attack, self.transcript.seen_by_server(self.reference), candidates)
+        cached = _read(path, key)
+        if cached is None:
+            cached = Scores(_scored(attack, self.gradients, candidates), {}, {})
+            _write(path, key, candidates, cached)
+        return cached
 
     def _key(self, attack: AbstractAttack, view: ServerView, candidates: Records) -> str:
         arrays = [*vars(candidates).values(), *(vars(view.reference).values() if view.reference else ())]

@@ -24,6 +24,7 @@ from privkit.audit import curves
 from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
 from privkit.errors import InputError
+from privkit.exposure import BatchRecords
 from privkit.release import ByClass
 from privkit.truth import Truth
 from reports.findings import Taken
@@ -39,7 +40,7 @@ class Judged:
         scores, members: shape [N].
         each, until: scores from one round alone, and from all rounds up to one, by round; rounds that every
             run has. Shape [N] each.
-        clusters: number of the release chain (run, client, class) behind each score, shape [N].
+        clusters: number of the release chain (run, client, class; or round, of batches) behind each score, shape [N].
         runs: run of each score, shape [N].
         clients: whose release each score is about, shape [N].
     """
@@ -113,7 +114,8 @@ def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) ->
         asked = view.questions[attack.asks_about]
         members.append(truth.answers[attack.asks_about])
         assert asked is not None
-        chains = np.stack([asked.clients, asked.labels], axis=1)
+        shared = asked.rounds if isinstance(asked, BatchRecords) else asked.labels
+        chains = np.stack([asked.clients, shared], axis=1)
         numbers = np.unique(chains, axis=0, return_inverse=True)[1].ravel()
         clusters.append(numbers + sum(int(c.max()) + 1 for c in clusters))
         runs.append(np.full(len(asked), r))

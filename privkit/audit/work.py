@@ -12,6 +12,7 @@ from accountant.events import Event, NonPrivate, leaves
 from accountant.joint import gaussian_equivalent
 from accountant.tradeoff import AbstractCurve, GaussianCurve
 from privkit.audit import taken
+from privkit.audit._tuned import batch_ceiling
 from privkit.audit.cells import Cell
 from privkit.audit.promised import kept_filter, promised, worst_event
 from privkit.audit.scored import RunView
@@ -56,6 +57,14 @@ class Work:
     def limit(self) -> AbstractCurve | None:
         """Return what the mechanism alone allows, whatever its inputs depend on."""
         return ceiling(self.cell, self.event)
+
+    @cached_property
+    def _limit_of_a_batch(self) -> AbstractCurve | None:
+        return batch_ceiling(self.transcripts)
+
+    def limit_of(self, reads: str) -> AbstractCurve | None:
+        """Return what the mechanism allows an attack that reads such messages."""
+        return self._limit_of_a_batch if reads == "gradients" else self.limit
 
     @property
     def mu(self) -> float | None:
