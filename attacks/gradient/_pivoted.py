@@ -6,7 +6,7 @@ from scipy import linalg
 
 _SPARE = 8
 _FIRST = 32
-_POWER_STEPS = 8
+_POWER_STEPS = 3
 _WELL_CONDITIONED = 1e-3
 
 
@@ -14,7 +14,7 @@ def row_basis(gradient_md: Float64[np.ndarray, "m d"], *, relative: float) -> Fl
     """Return orthonormal rows that span those of a matrix, small directions left out.
 
     A sketch of few random combinations of rows is tried first, four times as many each time. Where the rank is above a
-    quarter of the rows, the Gram matrix of all rows is factored. Both with pivots, so that the rank comes out of the
+    fifth of the rows, the Gram matrix of all rows is factored. Both with pivots, so that the rank comes out of the
     factorisation: a row joins while what is left of it is longer than ``relative s_1``.
 
     Args:
@@ -44,12 +44,13 @@ def row_basis(gradient_md: Float64[np.ndarray, "m d"], *, relative: float) -> Fl
 
 
 def _sizes(m: int) -> list[int]:
-    """Return how many rows sketches have, each with those of the one before: 32, 128, ... and a quarter of all."""
-    sizes, rows = [], _FIRST
-    while rows < m // 8:
-        sizes.append(rows)
-        rows *= 4
-    return [*sizes, m // 4] if m // 4 > _SPARE else sizes
+    """Return how many rows sketches have, each with those of the one before: 32, 128, ... up to a fifth of all."""
+    most, sizes = m // 5, [_FIRST]
+    while sizes[-1] * 4 <= most:
+        sizes.append(sizes[-1] * 4)
+    if most > 2 * sizes[-1]:
+        sizes.append(most)
+    return [rows for rows in sizes if rows <= most]
 
 
 def _of_rows(rows_md: Float64[np.ndarray, "m d"], *, relative: float) -> Float64[np.ndarray, "k d"]:
