@@ -10,7 +10,8 @@ from pathlib import Path
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # before numpy reads them
 
-SECTIONS = ["accounting", "training", "overhead", "judging", "membership"]  # one file each, its rows in ROWS
+# one file each, its rows in ROWS
+SECTIONS = ["accounting", "training", "overhead", "judging", "membership", "gradient"]
 
 
 def main() -> int:

@@ -34,6 +34,7 @@ class Pair:
         stretch: the ratio it aims at.
         turns: timings of each side.
         loops: calls of our side per timing, where one is too short to time.
+        probed: the peer does one of so many equal parts of the work, and its time is multiplied.
     """
 
     module: str
@@ -47,6 +48,7 @@ class Pair:
     stretch: float
     turns: int = 5
     loops: int = 1
+    probed: int = 1
 
     @property
     def key(self) -> str:
@@ -78,7 +80,9 @@ class Pair:
         ours, theirs = self.ours(), self.theirs()
         for work in (ours, theirs):
             work()
-        return [cpu_seconds(theirs) / cpu_seconds(ours, loops=self.loops) for _ in range(self.turns)]
+        return [
+            self.probed * cpu_seconds(theirs) / cpu_seconds(ours, loops=self.loops) for _ in range(self.turns)
+        ]
 
     def _memory(self) -> str:
         mine, other = (in_child(*self._command, side) for side in ("ours", "theirs"))

@@ -40,15 +40,16 @@ class Net:
 
 
 @cache
-def sentences(domain: str = "movie") -> tuple[list[str], list[int]]:
-    """Return the stored sentences of all domains, that one first, and their classes."""
-    found = sorted(Vader().load(), key=lambda one: one.name != domain)
-    return [s for one in found for s in one.records.tolist()], [int(y) for one in found for y in one.labels]
+def sentences() -> tuple[list[str], list[int]]:
+    """Return the stored sentences of all domains, shuffled, and their classes."""
+    found = [pair for one in Vader().load() for pair in zip(one.records.tolist(), one.labels, strict=True)]
+    order = np.random.default_rng(5).permutation(len(found))
+    return [found[i][0] for i in order], [int(found[i][1]) for i in order]
 
 
 @cache
-def exposed(net: Net, count: int = 400) -> Exposure:
-    """Return the passes of the first sentences."""
+def exposed(net: Net, count: int = 679) -> Exposure:
+    """Return the passes of the first sentences; all of them by default."""
     texts, labels = sentences()
     return passes(net, texts[:count], labels[:count])
 

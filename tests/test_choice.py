@@ -20,8 +20,24 @@ ON_WEIGHTS = [
     "rescaled_logit",
     "rmia",
 ]
+ON_GRADIENTS = [
+    "candidate_loss",
+    "column_energy",
+    "fedmia",
+    "gradient_cosine",
+    "gradient_difference",
+    "head_only",
+    "joint_decoding",
+    "leverage",
+    "loss_trend",
+    "matched_filter",
+    "projres",
+    "projres_as_coded",
+    "score_difference",
+    "score_ratio",
+]
 ON_CANARIES = ["antipodal", "label_moving", "one_round", "presence"]
-NAMES = sorted(["decoder", "inversion", *ON_CANARIES, *ON_PROTOTYPES, *ON_WEIGHTS])
+NAMES = sorted(["decoder", "inversion", *ON_CANARIES, *ON_PROTOTYPES, *ON_WEIGHTS, *ON_GRADIENTS])
 
 
 def written(tmp_path: Path, text: str) -> Path:

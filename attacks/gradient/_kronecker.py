@@ -82,12 +82,13 @@ def _moment(
 ) -> tuple[Float64[np.ndarray, " d"], Float64[np.ndarray, "d d"]]:
     """Return eigenvalues of a second moment with a ridge, made to sum to 1, and its eigenvectors.
 
-    Inputs of a transformer have a mean much longer than their spread. A ridge that is a share of all eigenvalues
-    would be one of that mean, and drown the rest.
+    Inputs of a transformer have a mean much longer than their spread. A ridge that is a share of all eigenvalues would
+    be one of that mean, and drown the rest. To the ridge is added the number of directions per token: that is how far
+    eigenvalues of a sample are spread by chance (Ledoit and Wolf, 2004).
     """
     values_d, vectors_dd = np.linalg.eigh(rows_Kd.T @ rows_Kd)
     values_d = np.maximum(values_d, 0.0)
     if len(values_d) > 1:
-        values_d += ridge * values_d[:-1].mean()
+        values_d += (ridge + len(values_d) / len(rows_Kd)) * values_d[:-1].mean()
     values_d = np.maximum(values_d, _LEAST * values_d[-1])
     return values_d / values_d.sum(), vectors_dd

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
+from scipy import linalg
 
 from attacks.gradient._pivoted import row_basis
-from attacks.gradient._precision import Floor
+from attacks.gradient._precision import LOSSLESS, Floor
 
-_SMALL = 128
+_SAFE = (1e-100, 1e100)
+_SMALL = 256
 """Up to this many rows or columns every singular value is computed, which is exact and costs next to nothing."""
 
 
@@ -50,7 +52,7 @@ def subspace(gradient_md: Float64[np.ndarray, "m d"], floor: Floor, *, rank: int
     """Return the row space of a gradient; dead units, whose rows are zero, are left out.
 
     Args:
-        gradient_md: finite; scaled by its largest number first, so that its length does not matter.
+        gradient_md: finite, of any length.
         floor: below which singular values mean nothing.
         rank: how many directions to keep instead, the largest; at most those that are not zero.
 
@@ -58,11 +60,15 @@ def subspace(gradient_md: Float64[np.ndarray, "m d"], floor: Floor, *, rank: int
         Of rank 0 where the gradient is zero, or all noise.
     """
     width = gradient_md.shape[1]
-    live_md = gradient_md[(gradient_md != 0).any(1)]
-    if not len(live_md):
+    live_m = np.abs(gradient_md).max(1, initial=0.0) > 0
+    if not live_m.any():
         return Subspace(basis=np.zeros((0, width)), rows=0)
+    live_md = gradient_md if live_m.all() else gradient_md[live_m]
     scale = float(np.abs(live_md).max())
-    live_md = live_md / scale
+    if _SAFE[0] < scale < _SAFE[1]:
+        scale = 1.0
+    else:
+        live_md = live_md / scale
     if floor.lossless and rank is None and min(live_md.shape) > _SMALL:
         return Subspace(basis=row_basis(live_md, relative=floor.relative), rows=len(live_md))
     scaled = Floor(floor.relative, floor.absolute / scale, floor.by_median)
@@ -82,12 +88,31 @@ def _by_singular_values(
     gram = live_md @ live_md.T if m <= d else live_md.T @ live_md
     eigenvalues, vectors = np.linalg.eigh(gram)
     values_K = np.sqrt(np.maximum(eigenvalues[::-1], 0.0))
-    relative = Floor(max(m, d) * float(np.finfo(np.float32).eps))
     kept = floor.rank(values_K, shape=(m, d))
     if rank is not None:
-        kept = min(rank, relative.rank(values_K, shape=(m, d)))
+        kept = min(rank, Floor(LOSSLESS).rank(values_K, shape=(m, d)))
     leading = vectors[:, ::-1][:, :kept]
     if m > d:
         return np.ascontiguousarray(leading.T)
     # twice is enough: the first pass is orthonormal to eps (s_1 / s_k)^2
     return np.linalg.qr((leading.T @ live_md).T)[0].T
+
+
+def leading_rows(rows_Nd: Float[np.ndarray, "N d"], *, rank: int) -> Float64[np.ndarray, "r d"]:
+    """Return the leading right singular vectors of many rows: FISGuard's public subspace, for one.
+
+    From part of the spectrum of the Gram matrix, in float64: a randomised method captures the energy where the spectrum
+    decays slowly, but not the subspace.
+
+    Args:
+        rows_Nd: more rows than columns.
+        rank: how many, at most d.
+
+    Cost: ``N d^2`` and the tridiagonal form of a d x d matrix, instead of a decomposition of all rows.
+
+    Source: arXiv:2608.27836, Step 1.
+    """
+    wide_Nd = rows_Nd.astype(np.float64)
+    width = wide_Nd.shape[1]
+    vectors_dr = linalg.eigh(wide_Nd.T @ wide_Nd, subset_by_index=(width - rank, width - 1))[1]
+    return np.ascontiguousarray(vectors_dr[:, ::-1].T)

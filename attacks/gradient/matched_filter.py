@@ -7,9 +7,8 @@ fixed map in front of the trained one, which ends projection residuals, does not
 * ``kronecker``: a product of two small second moments per map. It serves from about 25 public records, and does not
   know how maps and tokens of one record go together, which is what noise leaves.
 * ``dual``: public gradients themselves, with a ridge. It knows that, and little of what they do not span.
-* ``both``, the default: half of each, the product in place of the ridge. On MiniLM it was the best of the three from
-25 to
-  400 public records, with noise and without.
+* ``both``, the default: half of each, the product in place of the ridge. On MiniLM with 300 public records and a guard
+  of 16 rows it reached .999 without noise and .973 at sigma = .1, the product .997 and .781, the sample .999 and .971.
 
 How well it can do is known beforehand: :mod:`attacks.gradient._snr`.
 

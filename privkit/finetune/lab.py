@@ -170,14 +170,21 @@ def _clients(config: FinetuneConfig, domains: tuple[Domain, ...], seed: int) -> 
             name=domain.name,
             tests=None if domain.test is None else domain.test.labels,
         )
-        test = Tested(texts.take(parts.test), domain.labels[parts.test])
-        if domain.test is not None:
-            key = id(domain.test)
-            if key not in shared:
-                shared[key] = Tested(cut(domain.test.records), domain.test.labels)
-            test = shared[key]
+        test = _tested(config, domain, texts, parts.test, shared)
         found.append(Client(name=domain.name, texts=texts, labels=domain.labels, parts=parts, test=test))
     return tuple(found)
+
+
+def _tested(
+    config: FinetuneConfig, domain: Domain, texts: Texts, rows: np.ndarray, shared: dict[int, Tested]
+) -> Tested:
+    """Return what a client is tested on: records of its domain, or those that the data set keeps for all."""
+    if domain.test is None:
+        return Tested(texts.take(rows), domain.labels[rows])
+    key = id(domain.test)
+    if key not in shared:
+        shared[key] = Tested(config.backbone.texts(domain.test.records), domain.test.labels)
+    return shared[key]
 
 
 def _public(clients: tuple[Client, ...], *, most: int, seed: int) -> Public:
