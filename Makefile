@@ -3,7 +3,7 @@ PY := .venv/bin/python
 RUN := .venv/bin/privkit
 STAMP := .venv/.installed
 
-.PHONY: setup audit test lint bench clean
+.PHONY: setup audit gradient-demo test lint bench clean
 
 setup: $(STAMP)
 
@@ -19,6 +19,10 @@ $(STAMP): pyproject.toml constraints.txt
 audit: setup
 	$(RUN) train configs/demo.yaml --out runs/demo
 	$(RUN) audit --run runs/demo
+
+gradient-demo: setup
+	$(RUN) train configs/gradient-demo.yaml --out runs/gradient-demo
+	$(RUN) audit --run runs/gradient-demo
 
 test: setup
 	$(PY) -m pytest -n 2 --dist loadfile

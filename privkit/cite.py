@@ -63,10 +63,12 @@ def bibtex(plugins: Iterable[type[Plugin]]) -> str:
 
 def packages() -> list[str]:
     """Return every package that holds plug-ins."""
-    lab = ("methods", "prototypes", "defenses", "partitions", "data", "models")
+    lab = ("methods", "prototypes", "defenses", "partitions", "servers", "data", "models")
+    tuned = ("backbones", "tuning", "defenses")
     attacks = importlib.import_module("attacks")
     kinds = [info.name for info in pkgutil.iter_modules(attacks.__path__) if info.ispkg]
-    return [f"privkit.{kind}" for kind in lab] + [f"attacks.{k}" for k in kinds if k not in _NOT_PLUGINS]
+    ours = [f"privkit.{kind}" for kind in lab] + [f"privkit.finetune.{kind}" for kind in tuned]
+    return ours + [f"attacks.{k}" for k in kinds if k not in _NOT_PLUGINS]
 
 
 def every_plugin() -> Iterator[type[Plugin]]:

@@ -9,6 +9,7 @@ from accountant.budget import Budget
 from accountant.contract import DependsOn
 from privkit import canary, plug
 from privkit.canaries._base import AbstractCanaries
+from privkit.configuration import Configuration
 from privkit.data._base import AbstractData
 from privkit.data._split import Shares, SmallClasses
 from privkit.defenses._base import AbstractReleaseDefense
@@ -134,7 +135,7 @@ class Architecture(plug.Settings):
         return encoder.settings()
 
 
-class RunConfig(plug.Settings):
+class RunConfig(Configuration):
     """Everything that decides what one run computes, but its seed."""
 
     data: AbstractData

@@ -10,19 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import Any, Generic, cast
 
 from typing_extensions import TypeVar
 
 from privkit import grid
 from privkit.config import RunConfig
+from privkit.configuration import Configuration
 from privkit.document import document, mapping
 from privkit.errors import InputError
 
-if TYPE_CHECKING:
-    from privkit.finetune.config import FinetuneConfig
-
-Config = TypeVar("Config", bound="RunConfig | FinetuneConfig", default=RunConfig)
+Config = TypeVar("Config", bound=Configuration, default=RunConfig)
 _TUNES = "tuning"
 _NO_NAME = re.compile(r"[^\w.-]")
 _LONGEST = 200

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from privkit import plug
 from privkit.config import Split
+from privkit.configuration import Configuration
 from privkit.data._base import AbstractData
 from privkit.errors import InputError
 from privkit.finetune.backbones._base import AbstractBackbone
@@ -37,7 +38,7 @@ class Questions(plug.Settings):
     )
 
 
-class FinetuneConfig(Terms):
+class FinetuneConfig(Terms, Configuration):
     """One federation that tunes a transformer; the defaults are FISGuard's setup where it states one (V-A)."""
 
     data: AbstractData
