@@ -50,3 +50,16 @@ def hold(folder: Path) -> Lock | None:
         return None
     lock = _held[path] = Lock(handle)
     return lock
+
+
+def made(folder: Path) -> Lock | None:
+    """Return the lock of a folder, which is made if it is missing; refused before anything is computed for it.
+
+    Raises:
+        InputError: it cannot be made or written, or another process holds it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made ({error}); choose another folder.") from None
+    return hold(folder)

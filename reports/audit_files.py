@@ -12,12 +12,18 @@ from reports.findings import Findings, Verdict
 from reports.table import Table, finite
 
 SCHEMA = 1
+_SOMETIMES = frozenset({"certificates", "inversions", "gains", "broken", "relations"})
+"""Tables that are only written if they have rows."""
 
 
 def write(findings: Findings, folder: Path) -> Path:
     """Write every format into a folder, and return the page for people."""
     findings_file.write(folder / findings_file.NAME, findings)
-    for name, table in tables(findings).items():
+    found = tables(findings)
+    for name in _SOMETIMES - set(found):  # an earlier audit may have had rows where this one has none
+        for suffix in ("csv", "tex"):
+            (folder / f"{name}.{suffix}").unlink(missing_ok=True)
+    for name, table in found.items():
         _text(folder / f"{name}.csv", table.csv())
         _text(folder / f"{name}.tex", table.latex() + "\n")
     atomic.write_json(folder / "audit.json", document(findings))

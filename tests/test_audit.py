@@ -280,6 +280,37 @@ def test_deleting_the_truth_changes_no_score(study: Path, tmp_path: Path, shell:
     assert {name: (run / "seed-1" / "audit" / name).read_bytes() for name in SCORES} == with_truth
 
 
+def test_scores_that_were_changed_where_they_are_kept_are_computed_again(
+    study: Path, tmp_path: Path, shell: Shell
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    run = copied(study, tmp_path)
+    shell("audit", "--run", run)
+    path = run / "seed-0" / "audit" / "antipodal.parquet"
+    before, kept, table = (run / "audit" / "audit.json").read_bytes(), path.read_bytes(), pq.read_table(path)
+    forged = [
+        table.set_column(table.column_names.index(name), name, pa.array(np.zeros(len(table))))
+        for name in ("score", "until 0")
+    ]
+    for changed in (*forged, table.drop_columns(["score"])):
+        pq.write_table(changed, path)
+        assert shell("audit", "--run", run)[0] == 0
+        assert (run / "audit" / "audit.json").read_bytes() == before
+        assert path.read_bytes() == kept
+
+
+def test_a_table_of_an_earlier_audit_does_not_stay_beside_a_later_one(
+    study: Path, tmp_path: Path, shell: Shell
+) -> None:
+    run = copied(study, tmp_path)
+    shell("audit", "--run", run, "--attacks", "antipodal")
+    assert (run / "audit" / "partial" / "certificates.csv").exists()
+    shell("audit", "--run", run, "--attacks", "cosine")
+    assert not list((run / "audit" / "partial").glob("certificates.*"))
+
+
 SCORES = [
     f"{name}.parquet"
     for name in ("antipodal", "cosine", "distance", "inner_product", "likelihood_ratio", "shadow", "tracing")

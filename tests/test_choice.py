@@ -68,6 +68,8 @@ def test_the_other_files_of_attacks_are_valid(name):
     ("text", "message"),
     [
         ("attacks: [cosin]", "attack 'cosin' is unknown; known are antipodal, .* Did you mean cosine?"),
+        ("attacks: [{tier: client}]", "names no attack"),
+        ("attacks: [null]", "names no attack"),
         ("attacks: [cosine, cosine]", "attack cosine stands there twice"),
         ("attacks: [{name: inversion, step: 3}]", "unknown key 'step'; .* Did you mean steps?"),
         ("attacks: [{name: inversion, steps: 0}]", "steps=0: input should be greater than or equal to 1"),

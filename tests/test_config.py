@@ -9,11 +9,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privkit import plug
 from privkit.config import Canaries, RunConfig, Split
 from privkit.defenses.igpp import Igpp
 from privkit.errors import InputError
-from privkit.study import Study, load, merged
+from privkit.finetune.config import FinetuneConfig
+from privkit.study import Study, load, load_as, merged, tunes
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 BASE: dict[str, Any] = {
@@ -402,11 +402,9 @@ def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path) -> None:
     ids=lambda p: p.stem,
 )
 def test_configurations_that_come_with_privkit_are_valid(path: Path) -> None:
-    study = load(path)
-    for config in study.cells.values():
-        assert RunConfig.from_settings(config.settings(), where=str(path)) == config
-        for part in (config.data, config.encoder, config.method, config.defense):
-            assert isinstance(part, plug.Plugin)
+    kind = FinetuneConfig if tunes(path) else RunConfig
+    for config in load_as(kind, path).cells.values():
+        assert kind.from_settings(config.settings(), where=str(path)) == config
 
 
 def test_a_misspelt_key_is_named_rather_than_the_one_it_leaves_missing(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from attacks.split._base import AbstractSplitServer, Public
 from attacks.split._honest import HonestSplitServer, passive_decoder
 from attacks.split._nets import client_net, drawn, features
 from attacks.split.fsha import Fsha
+from privkit import tensors
 from privkit.cli.app import app
 from privkit.errors import InputError
 from privkit.split import study as module
@@ -195,6 +196,29 @@ def test_a_killed_study_goes_on_with_the_next_seed_and_a_damaged_file_is_made_ag
     path.write_bytes(path.read_bytes()[:50])
     assert study(tiny(seeds=2), tmp_path / "cut").rebuilders == whole.rebuilders
     assert len(made) == 3
+
+
+def test_what_was_changed_in_a_file_that_was_kept_is_rebuilt(tmp_path):
+    whole = study(tiny(), tmp_path).rebuilders
+    path = tmp_path / "seed-0.safetensors"
+    kept = path.read_bytes()
+    named = dict(tensors.read(path))
+    tensors.write(path, named | {ACTIVE: np.full_like(named[ACTIVE], 0.5)})
+    assert study(tiny(), tmp_path).rebuilders == whole
+    assert path.read_bytes() == kept
+    tensors.write(path, named | {ACTIVE: named[ACTIVE][:3]})
+    assert study(tiny(), tmp_path).rebuilders == whole
+    assert study(tiny(), tmp_path).rebuilders == whole  # from the file, in the same order
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
+    config, file = tmp_path / "tiny.yaml", tmp_path / "file"
+    config.write_text(json.dumps(TINY), encoding="utf-8")
+    file.touch()
+    monkeypatch.setattr("privkit.split.study.study", lambda *rest, **more: pytest.fail("it was trained"))
+    found = CliRunner().invoke(app, ["hijack", str(config), "--out", str(file)])
+    assert isinstance(found.exception, InputError)
+    assert "choose another folder" in str(found.exception)
 
 
 def test_the_command_writes_table_and_pictures(tmp_path):

@@ -16,7 +16,9 @@ from accountant.events import Gaussian
 from attacks.statistics.count_scale import count_scale_p_value, split_by_count
 from attacks.statistics.draws import guesses_hit, uniform_p_value
 from attacks.statistics.multiple import holm
+from attacks.statistics.residuals import least_scale, scale_p_value
 from attacks.statistics.selected import Selection, log_chance, selection_p_value
+from attacks.statistics.shape import shape_gap, shape_p_value
 from attacks.statistics.sharing import common_p_value, common_share, most_alike
 from privkit import canary
 from privkit.audit.chosen import noisy_scores, random_groups
@@ -176,6 +178,48 @@ def test_noise_of_one_size_has_a_uniform_p_value_whatever_the_counts():
     assert split_by_count(np.array([3, 3, 3])) is None
 
 
+@pytest.mark.parametrize("dim", [4, 5, 30])
+def test_the_place_of_a_coordinate_is_uniform_whatever_the_scale_of_its_vector(dim):
+    rng = np.random.default_rng(6)
+    drawn = rng.standard_normal((40_000, dim)) * rng.uniform(0.01, 100, (40_000, 1))
+    gap, count = shape_gap(drawn)
+    assert count == drawn.size
+    assert gap < 1.5 / count**0.5
+    u_N = drawn[:, 0] / np.linalg.norm(drawn, axis=1)
+    assert uniform(stats.beta((dim - 1) / 2, (dim - 1) / 2, loc=-1, scale=2).cdf(u_N))
+
+
+@pytest.mark.parametrize("size", [(5, 4), (20, 30), (500, 30)])
+def test_gaussian_noise_has_its_shape_and_so_it_has_rounded_to_a_tenth_of_its_deviation(size):
+    rng = np.random.default_rng(7)
+    p = np.array([shape_p_value(np.round(rng.standard_normal(size) * 10) / 10) for _ in range(200)])
+    for level in (0.01, 0.05, 0.2):
+        assert (p <= level).mean() <= level + 3 * (level * (1 - level) / 200) ** 0.5
+
+
+@pytest.mark.parametrize("law", ["uniform", "laplace", "rademacher"])
+def test_other_noise_of_the_same_variance_has_another_shape(law):
+    assert shape_p_value(other_noise(law, np.random.default_rng(8), (200, 40))) < 1e-6
+
+
+def other_noise(law: str, rng: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
+    """Return noise of variance 1 that is not Gaussian."""
+    match law:
+        case "uniform":
+            return rng.uniform(-(3**0.5), 3**0.5, size)
+        case "laplace":
+            return rng.laplace(scale=0.5**0.5, size=size)
+        case _:
+            return rng.choice([-1.0, 1.0], size)
+
+
+def test_nothing_has_no_shape_and_the_least_of_one_part_is_that_part():
+    assert shape_gap([np.zeros(9), np.ones(3)]) == (0.0, 0)
+    assert shape_p_value([]) == 1.0
+    part = np.random.default_rng(9).standard_normal(7)
+    assert least_scale([part]) == (0, pytest.approx(scale_p_value(part)))
+
+
 # ---------------------------------------------------------------------- whole runs
 
 
@@ -288,6 +332,45 @@ def test_each_fault_is_named_and_its_sentence_has_a_number(run, defense, names):
     rejected = set(holm({name: c.p_value for name, c in found.items()}).rejected)
     assert names <= rejected
     assert all(any(sign.isdigit() for sign in found[name].says) for name in rejected)
+
+
+def _bare(label: int, noise: np.ndarray, release: Release, labels: np.ndarray) -> np.ndarray:
+    """Return noise of which one vector of one message has none."""
+    alone = (release.round, release.client) == (1, 1)
+    return np.where(alone & (labels == label)[:, None], 0.0, noise)
+
+
+WRONG = {
+    "noise of real classes": lambda noise, release, labels: (
+        np.where(labels[:, None] < CLASSES, 0.4, 1.0) * noise
+    ),
+    "least noisy vector": lambda noise, release, labels: _bare(2, noise, release, labels),
+    "least noisy coordinate": lambda noise, release, labels: noise * np.where(np.arange(DIM) == 7, 0.1, 1.0),
+    "noise shared by coordinates": lambda noise, release, labels: np.concatenate(
+        [noise[:, : DIM // 2], -noise[:, : DIM // 2]], axis=1
+    ),
+    "shape of the noise": lambda noise, release, labels: (
+        np.sign(noise) * np.sqrt((noise**2).mean(1, keepdims=True))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_noise_that_only_looks_right_on_the_whole_is_named(run, name):
+    """Every one of these left the noise of all messages together nearly as large as it was claimed."""
+    one = seen(run, Igpp(epsilon=2.0))
+
+    def spoilt(release: Release) -> Release:
+        sent, clean = release.payload, one.truth.hidden[release.round, release.client].means
+        assert isinstance(sent, Prototypes)
+        noise = WRONG[name](sent.vectors - clean, release, sent.labels)
+        return replace(release, payload=replace(sent, vectors=clean + noise))
+
+    view = replace(one.view, transcript=Transcript.of(map(spoilt, one.view.transcript.releases)))
+    before, after = checks([one]), checks([replace(one, view=view, left=left(view, one.truth))])
+    assert before[name].p_value > 1e-3
+    assert name in holm({check: found.p_value for check, found in after.items()}).rejected
+    assert any(sign.isdigit() for sign in after[name].says)
 
 
 def test_the_clip_check_is_as_far_out_as_the_canaries_were_planted(run):

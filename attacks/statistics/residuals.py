@@ -1,5 +1,7 @@
 """Is the noise what was claimed? The white-box check of an auditor who holds the vectors before noise."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 from scipy import special
@@ -27,6 +29,19 @@ def scale_p_value(standardised_D: Float[np.ndarray, " D"]) -> float:
     coordinates = len(standardised_D)
     squares = coordinates * scale_ratio(standardised_D) ** 2
     return float(special.gammainc(coordinates / 2, squares / 2))
+
+
+def least_scale(parts: Sequence[Float[np.ndarray, " _"]]) -> tuple[int, float]:
+    """Return which of some parts of the noise is the most suspicious, and a p-value of "none is smaller than claimed".
+
+    Args:
+        parts: standardised residuals, independent or not, at least one part of at least one coordinate each.
+
+    Returns:
+        Number of the part with the smallest p-value, and that p-value times the number of parts, 1 at most.
+    """
+    p_P = np.array([scale_p_value(part) for part in parts])
+    return int(p_P.argmin()), float(min(1.0, len(p_P) * p_P.min()))
 
 
 def scale_power(coordinates: int, *, significance: float, ratio: float = 0.5) -> float:

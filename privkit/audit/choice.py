@@ -52,10 +52,14 @@ def _refuse_twice(given: Sequence[Attack], path: Path) -> None:
 
 def _built(settings: object) -> Attack:
     name = settings.get("name") if isinstance(settings, dict) else settings
+    if not isinstance(name, str):
+        raise InputError(
+            f"attacks has {settings!r}, which names no attack; write cosine, say, or {{name: cosine, tier: client}}."
+        )
     for package in PACKAGES:
         if name in plug.names(package):
             found = plug.build(package, settings)
             assert isinstance(found, AbstractAttack | AbstractHijack)
             return found
     known = sorted(known for package in PACKAGES for known in plug.names(package))
-    raise InputError(plug.unknown("attack", str(name), known=known))
+    raise InputError(plug.unknown("attack", name, known=known))

@@ -21,7 +21,7 @@ from attacks.hijack._attempts import Attempts
 from attacks.hijack._base import AbstractHijack, Pictures
 from attacks.hijack._goals import Goal
 from attacks.statistics import pixels, reconstruction
-from privkit import atomic, tensors
+from privkit import atomic, by_content
 from privkit.audit._inverted_pictures import asked, owned, pictures, png
 from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
@@ -111,7 +111,7 @@ def rebuild(
     )
     for part in made:
         parts.append(part)
-        _write(path, key, Attempts.joined(parts))
+        by_content.write(path, key, vars(Attempts.joined(parts)))
     return goals, Attempts.joined(parts).best_of(attack.per_goal)
 
 
@@ -393,19 +393,7 @@ def _code() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _write(path: Path, key: str, attempts: Attempts) -> None:
-    named = {**vars(attempts), "key": np.frombuffer(key.encode(), dtype=np.uint8)}
-    tensors.write(path, named, durable=False)
-
-
 def _read(path: Path, key: str) -> Attempts | None:
     """Return the attempts a file holds if they were made from the same content, else nothing."""
-    if not path.exists():
-        return None
-    try:
-        named = tensors.read(path, "key", *Attempts.__dataclass_fields__)
-    except InputError:
-        return None
-    if named.pop("key").tobytes() != key.encode():
-        return None
-    return Attempts(**named)
+    named = by_content.read(path, key)
+    return None if named is None else Attempts(**named)

@@ -11,7 +11,7 @@ import numpy as np
 import attacks
 from attacks._base import BEYOND, AbstractAttack, NotApplicableError
 from attacks.statistics.scores import as_scores
-from privkit import atomic, plug
+from privkit import atomic, by_content, plug
 from privkit.audit import _tuned
 from privkit.audit._beyond import seen_by
 from privkit.errors import InputError
@@ -162,12 +162,13 @@ def _write(path: Path, key: str, candidates: Records, scores: Scores) -> None:
     columns = {"client": candidates.clients, "label": candidates.labels, "score": scores.whole}
     for kind in ("each", "until"):
         columns |= {f"{kind} {round}": found for round, found in getattr(scores, kind).items()}
-    table = pa.table(columns).replace_schema_metadata({"privkit.key": key})
+    seal = by_content.sealed(key, columns)
+    table = pa.table(columns).replace_schema_metadata({"privkit.key": seal})
     atomic.write_with(path, lambda tmp: pq.write_table(table, tmp))
 
 
 def _read(path: Path, key: str) -> Scores | None:
-    """Return the scores a file holds if they were computed from the same content, else nothing."""
+    """Return the scores a file holds if they were computed from the same content and are as written, else nothing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -177,9 +178,9 @@ def _read(path: Path, key: str) -> Scores | None:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError):
         return None
-    if (table.schema.metadata or {}).get(b"privkit.key") != key.encode():
-        return None
     columns = {name: table.column(name).to_numpy() for name in table.column_names}
+    if (table.schema.metadata or {}).get(b"privkit.key") != by_content.sealed(key, columns).encode():
+        return None
     by_round = {
         kind: {int(name.split()[1]): c for name, c in columns.items() if name.startswith(kind + " ")}
         for kind in ("each", "until")

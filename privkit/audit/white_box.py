@@ -8,7 +8,8 @@ import numpy as np
 from accountant.contract import Counts
 from accountant.events import leaves
 from attacks.statistics.count_scale import count_scale_p_value, count_scale_ratio, split_by_count
-from attacks.statistics.residuals import scale_p_value, scale_ratio
+from attacks.statistics.residuals import least_scale, scale_p_value, scale_ratio
+from attacks.statistics.shape import shape_gap, shape_p_value
 from attacks.statistics.sharing import common_p_value, common_share, most_alike
 from privkit import canary
 from privkit.audit.behind import known_records, overstated, planted_records, sizes
@@ -51,7 +52,15 @@ class Seen:
 
 def checks(runs: Sequence[Seen]) -> dict[str, Check]:
     """Return every check that the runs of a cell allow, by name."""
-    found = [*_scale(runs), *_fresh(runs), *_clip(runs), *_sent(runs), *_by_count(runs)]
+    found = [
+        *_scale(runs),
+        *_everywhere(runs),
+        *_gaussian(runs),
+        *_fresh(runs),
+        *_clip(runs),
+        *_sent(runs),
+        *_by_count(runs),
+    ]
     return dict(found)
 
 
@@ -59,10 +68,17 @@ def checks(runs: Sequence[Seen]) -> dict[str, Check]:
 
 
 def noise(runs: Sequence[Seen]) -> dict[str, np.ndarray]:
-    """Return all residuals, and those of each client, round and group: a fault may be in one of them only."""
+    """Return all residuals, and those of each client, round, group and of real classes: a fault may be in one of them.
+
+    Canaries have classes of their own, and many of them: a fault of the other classes is lost among these.
+    """
     parts: dict[str, list[np.ndarray]] = {}
-    for one in (one for run in runs for one in run.left if one.scaled):
+    for seen, one in ((seen, one) for seen, one in _each(runs) if one.scaled):
         round, client = one.release.round, one.release.client
+        labels = one.release.payload.tensors()["labels"]
+        real = one.rows[labels < seen.view.run.info.num_classes]
+        if 0 < len(real) < len(one.rows):
+            parts.setdefault("noise of real classes", []).append(real.ravel())
         for name in ("noise", f"noise of client {client}", f"noise of round {round}"):
             parts.setdefault(name, []).append(one.flat)
         if len(one.groups.stds) > 1:
@@ -81,17 +97,59 @@ def _scale(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
         yield name, Check(scale_p_value(found), says)
 
 
+def _everywhere(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
+    """Check that no single vector, and no single coordinate, has less noise than claimed: all the others hide it."""
+    scaled = [one for run in runs for one in run.left if one.scaled and one.rows.size]
+    if not scaled:
+        return
+    rows = [(row, one, label) for one in scaled for row, label in zip(one.rows, _labels(one), strict=True)]
+    which, p = least_scale([row for row, _, _ in rows])
+    row, one, label = rows[which]
+    says = f"the noise of class {label} of {_where(one)} is {scale_ratio(row):.3f} of what was claimed"
+    yield "least noisy vector", Check(p, says)
+    columns: dict[int, list[np.ndarray]] = {}
+    for one in scaled:
+        for place, column in zip(np.flatnonzero(one.groups.std_d > 0).tolist(), one.rows.T, strict=True):
+            columns.setdefault(place, []).append(column)
+    whole = {place: np.concatenate(found) for place, found in columns.items()}
+    which, p = least_scale(list(whole.values()))
+    place = list(whole)[which]
+    says = f"the noise of coordinate {place} is {scale_ratio(whole[place]):.3f} of what was claimed"
+    yield "least noisy coordinate", Check(p, says)
+
+
+def _gaussian(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
+    """Check that noise is Gaussian, whatever its scale: that of every vector and group of coordinates by itself."""
+    parts = [
+        row[one.noisy == group]
+        for run in runs
+        for one in run.left
+        for group in np.unique(one.noisy)
+        for row in one.rows
+    ]
+    gap, count = shape_gap(parts)
+    if count:
+        says = f"the noise is not Gaussian: its distribution function is off by {gap:.3f}"
+        yield "shape of the noise", Check(shape_p_value(parts), says)
+
+
+def _labels(one: Left) -> list[int]:
+    """Return the class of each row of a message."""
+    return one.release.payload.tensors()["labels"].tolist()
+
+
 # ---------------------------------------------------------------------- was it drawn anew?
 
 
 def _fresh(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
-    """Check that no two runs, rounds, clients or classes share noise: over all of them, and the most alike messages."""
+    """Check that no two runs, rounds, clients, classes or coordinates share noise; and the two most alike messages."""
     scaled = [[one for one in run.left if one.scaled] for run in runs]
     families = {
         "runs": _stacked((one for run in scaled for one in run), by=lambda r: (r.round, r.client)),
         "rounds": [g for run in scaled for g in _stacked(run, by=lambda r: r.client)],
         "clients": [g for run in scaled for g in _stacked(run, by=lambda r: r.round)],
         "classes": [one.rows for run in scaled for one in run if one.rows.size],
+        "coordinates": [one.rows.T for run in scaled for one in run if one.rows.size],
     }
     for name, groups in families.items():
         if any(len(group) > 1 for group in groups):
@@ -171,7 +229,7 @@ def _by_count(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
         if not _secret_counts(one):
             continue
         held = run.held(one.release.client)
-        labels = one.release.payload.tensors()["labels"].tolist()
+        labels = _labels(one)
         side = split_by_count(np.array([held.get(label, 0) for label in labels]))
         if side is not None:
             rows.append(one.rows)

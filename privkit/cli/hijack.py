@@ -18,19 +18,22 @@ def hijack(
     """Rebuild a client's images. What a passive and a malicious server get, and the factor between them."""
     import torch
 
+    from privkit import atomic, lock
     from privkit.cli.progress import bars
     from privkit.split.settings import load
     from privkit.split.study import study
     from reports import split_table, terminal
 
     settings, folder = load(config), out or Path("runs") / config.stem
+    held = lock.made(folder)
     torch.set_num_threads(threads)
     with bars() as progress:
         findings = study(settings, folder, progress=progress)
     table = split_table.table(findings)
-    (folder / "hijack.md").write_text(table.markdown(), encoding="utf-8")
-    (folder / "hijack.json").write_text(table.json(), encoding="utf-8")
-    split_table.grid(findings, folder / "pictures.png")
+    atomic.write_bytes(folder / "hijack.md", table.markdown().encode())
+    atomic.write_bytes(folder / "hijack.json", table.json().encode())
+    atomic.write_with(folder / "pictures.png", lambda path: split_table.grid(findings, path))
+    del held
     if as_json:
         typer.echo(table.json())
         return

@@ -19,8 +19,7 @@ from attacks.split._honest import HonestSplitServer, passive_decoder
 from attacks.split._nets import client_net, drawn
 from attacks.statistics import pixels
 from attacks.statistics.ratio import ratio_of_means
-from privkit import atomic, tensors
-from privkit.errors import InputError
+from privkit import atomic, by_content
 from privkit.models._cache import sha256_of
 from privkit.split.client import SplitClient
 from privkit.split.parties import Parties, parties
@@ -61,11 +60,11 @@ def study(
     for seed in range(settings.seeds):
         who = parties(settings, seed)
         path, key = root / f"seed-{seed}.safetensors", _key(settings, who, seed)
-        found = _read(path, key)
+        found = by_content.read(path, key)
         if found is None:
             found = rebuild(settings, who, seed, progress)
-            _write(path, key, found)
-        made.append(found)
+            by_content.write(path, key, found)
+        made.append({name: found[name] for name in (PRIVATE, *KNOWS, ACTIVE)})  # in the order of the table
     return _judged(settings, made)
 
 
@@ -224,20 +223,3 @@ def _code() -> str:
     """Return the sha256 of the code that rebuilds: images that other code rebuilt are rebuilt again."""
     files = [*sorted(Path(attack_code.__path__[0]).glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def _write(path: Path, key: str, found: Rebuilt) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tensors.write(path, {**found, "key": np.frombuffer(key.encode(), dtype=np.uint8)}, durable=False)
-
-
-def _read(path: Path, key: str) -> Rebuilt | None:
-    """Return what a file holds if it was made from the same content, else nothing."""
-    if not path.exists():
-        return None
-    names = (PRIVATE, *KNOWS, ACTIVE)
-    try:
-        named = tensors.read(path, "key", *names)
-    except InputError:
-        return None
-    return {name: named[name] for name in names} if named["key"].tobytes() == key.encode() else None
