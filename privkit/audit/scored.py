@@ -105,7 +105,8 @@ class RunView:
         key = self._key(attack, self.transcript.seen_by_server(self.reference), candidates)
         cached = _read(path, key)
         if cached is None:
-            cached = Scores(_scored(attack, self.gradients, candidates), {}, {})
+            # ties are an answer: a map that covers everything says of all records the same, and the AUC is one half
+            cached = Scores(_finite(attack, self.gradients, candidates), {}, {})
             _write(path, key, candidates, cached)
         return cached
 
@@ -139,10 +140,15 @@ def _by_round(
     return found
 
 
-def _scored(attack: AbstractAttack, view: ServerView, candidates: Records) -> np.ndarray:
+def _finite(attack: AbstractAttack, view: ServerView, candidates: Records) -> np.ndarray:
     scores = as_scores(attack.score(view, candidates), name=attack.name)
     if len(scores) != len(candidates):
         raise ValueError(f"{attack.name} returned {len(scores)} scores for {len(candidates)} candidates")
+    return scores
+
+
+def _scored(attack: AbstractAttack, view: ServerView, candidates: Records) -> np.ndarray:
+    scores = _finite(attack, view, candidates)
     if len(scores) > 1 and (scores == scores[0]).all():
         raise NotApplicableError(f"every candidate has the score {scores[0]:g}: it tells none from another")
     return scores

@@ -1,0 +1,135 @@
+"""Runs that tune a transformer, from a configuration file through training and audit."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from scipy.stats import norm
+
+from accountant.contract import Contract, Relation
+from accountant.events import Event, Gaussian, NonPrivate, Repeated, SubsampledGaussian
+from attacks._base import AbstractAttack
+from privkit.audit._tuned import batch_ceiling
+from privkit.audit.choice import every_attack
+from privkit.audit.run import audit
+from privkit.cli.train import train
+from privkit.errors import InputError
+from privkit.finetune.config import FinetuneConfig
+from privkit.release import Release, Update
+from privkit.store import Run
+from privkit.study import load, load_as, tunes
+from privkit.transcript import Transcript
+from tests.finetuned import TINY
+
+CELLS = {
+    "none": {"defense": "none"},
+    "fisguard": {"defense": {"name": "fisguard", "rank": 2}},
+    "dpsgd": {"defense": {"name": "dpsgd", "noise_multiplier": 2.0}, "sampling": "poisson"},
+}
+ON_GRADIENTS = {a.name for a in every_attack() if isinstance(a, AbstractAttack) and a.reads == "gradients"}
+
+
+def written(path: Path, **changes: object) -> Path:
+    path.write_text(yaml.safe_dump({**TINY, "rounds": 2, **changes}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tuned")
+    file = written(folder / "tuned.yaml", cells=CELLS)
+    train(
+        file,
+        out=folder / "runs",
+        data=None,
+        cells=[],
+        seeds=None,
+        device="cpu",
+        dtype=None,
+        skip_bad=False,
+        threads=1,
+    )
+    return folder / "runs"
+
+
+def test_a_file_with_a_tuning_is_about_the_gradient_lab(tmp_path):
+    file = written(tmp_path / "tuned.yaml", cells=CELLS)
+    assert tunes(file)
+    study = load_as(FinetuneConfig, file)
+    assert sorted(study.cells) == sorted(CELLS)
+    with pytest.raises(InputError, match="unknown key"):
+        load(file)
+
+
+def test_an_audit_asks_attacks_on_gradients_and_no_others(trained):
+    findings = audit(trained)
+    assert not findings.failed
+    assert [cell.name for cell in findings.cells] == sorted(CELLS)
+    for cell in findings.cells:
+        assert {taken.attack for taken in cell.taken} == ON_GRADIENTS
+        assert "random_bert" in cell.model
+
+
+def test_a_record_in_a_batch_is_held_against_the_ceiling_of_that_batch(trained):
+    """Amplification keeps secret who is in a batch, and that is what is asked."""
+    (cell,) = [cell for cell in audit(trained).cells if cell.name == "dpsgd"]
+    ceilings = [taken.auc_ceiling for taken in cell.taken if not taken.reason]
+    assert len(ceilings) > 5
+    assert ceilings == pytest.approx([norm.cdf(1 / (2.0 * 2**0.5))] * len(ceilings))
+
+
+def test_scores_do_not_depend_on_the_truth(trained, tmp_path):
+    copy = tmp_path / "runs"
+    shutil.copytree(trained, copy)
+    audit(copy)
+    before = {p.relative_to(copy): p.read_bytes() for p in copy.rglob("audit/*.parquet")}
+    for path in before:
+        (copy / path).unlink()
+    for truth in copy.rglob("truth"):
+        shutil.rmtree(truth)
+    with pytest.raises(InputError, match="truth"):
+        audit(copy)
+    after = {p.relative_to(copy): p.read_bytes() for p in copy.rglob("audit/*.parquet")}
+    assert before
+    assert after == before
+
+
+def test_changed_settings_are_refused_before_anything_is_trained(trained, tmp_path):
+    copy = tmp_path / "runs"
+    shutil.copytree(trained, copy)
+    file = written(tmp_path / "tuned.yaml", cells=CELLS, batch=5)
+    with pytest.raises(InputError, match="was created with another config"):
+        train(
+            file,
+            out=copy,
+            data=None,
+            cells=[],
+            seeds=None,
+            device="cpu",
+            dtype=None,
+            skip_bad=False,
+            threads=1,
+        )
+    assert all(run.complete for run in (Run(p.parent) for p in copy.rglob("run.json")))
+
+
+def transcript(*events: Event) -> Transcript:
+    payload = Update(named={"w": np.ones((1, 1), np.float32)}, means="gradient")
+    return Transcript.of(
+        Release(round=0, client=c, payload=payload, event=event) for c, event in enumerate(events)
+    )
+
+
+def test_the_ceiling_of_a_batch_is_that_of_its_noisiest_steps_without_sampling():
+    contract = Contract(relation=Relation.ADD_REMOVE, clip_norm=1.0)
+    sampled = SubsampledGaussian(noise_multiplier=2.0, sampling_rate=0.01, contract=contract)
+    plain = Gaussian(noise_multiplier=4.0, contract=contract)
+    several = Repeated(event=Gaussian(noise_multiplier=4.0, contract=contract), count=9)
+    for events, mu in [((sampled, plain), 0.5), ((plain,), 0.25), ((several, sampled), 0.75)]:
+        limit = batch_ceiling([transcript(*events)])
+        assert limit is not None
+        assert limit.auc == pytest.approx(norm.cdf(mu / 2**0.5))
+    assert batch_ceiling([transcript(sampled, NonPrivate(contract=Contract()))]) is None
+    assert batch_ceiling([]) is None
