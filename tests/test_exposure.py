@@ -7,7 +7,7 @@ import torch
 from accountant.contract import Contract
 from accountant.events import NonPrivate
 from privkit.exposure import GradientView, Trace
-from privkit.release import Head, Release, Update
+from privkit.release import Head, Payload, Release, Update
 
 
 def test_gradients_of_a_trace_are_those_of_autograd():
@@ -28,7 +28,7 @@ def test_gradients_of_a_trace_are_those_of_autograd():
 
 def test_a_delta_is_minus_a_gradient_and_what_was_not_sent_is_refused():
     named, event = {"w": np.ones((2, 3), np.float32)}, NonPrivate(contract=Contract())
-    payloads = [Update(named=named, means=m) for m in ("gradient", "delta", "weights")]
+    payloads: list[Payload] = [Update(named=named, means=m) for m in ("gradient", "delta", "weights")]
     payloads.append(Head(weights=np.ones((2, 3), np.float32)))
     releases = tuple(Release(round=0, client=c, payload=p, event=event) for c, p in enumerate(payloads))
     view = GradientView(releases, batch_size=4)
