@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from scipy import special
 
 from attacks.statistics.clusters import clustered_variance
-from attacks.statistics.placements import placements
+from attacks.statistics.placements import placements, sorted_placements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def delong(member_M: Float[np.ndarray, " M"], non_member_N: Float[np.ndarray, " 
     Source: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44, Eq. 5, with mid-rank placements.
     """
     # neither the AUC nor its variance sees the order
-    value, v10_M, v01_N = placements(np.sort(member_M), np.sort(non_member_N))
+    value, v10_M, v01_N = sorted_placements(np.sort(member_M), np.sort(non_member_N))
     variance = None
     if min(len(v10_M), len(v01_N)) > 1:
         variance = float(v10_M.var(ddof=1) / len(v10_M) + v01_N.var(ddof=1) / len(v01_N))

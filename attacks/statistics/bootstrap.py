@@ -14,7 +14,7 @@ from accountant import check
 from attacks.statistics.cluster_bootstrap import cluster_auc_replicates, cluster_tpr_replicates
 from attacks.statistics.clusters import Clusters, number_clusters
 from attacks.statistics.estimate import Estimate, empty_class
-from attacks.statistics.placements import placements
+from attacks.statistics.placements import sorted_placements
 from attacks.statistics.scores import as_scores
 from attacks.statistics.tpr import Rate, exact_rate, tpr_at_fpr
 
@@ -54,7 +54,7 @@ def bootstrap_auc(
     else:
         ids = number_clusters(clusters, len(member_M), len(non_member_N))
         auc_R = cluster_auc_replicates(member_M, non_member_N, *ids, rng=rng, replicates=replicates)
-    value = placements(np.sort(member_M), np.sort(non_member_N)).auc
+    value = sorted_placements(np.sort(member_M), np.sort(non_member_N)).auc
     return _percentile(value, auc_R, level=level, seed=seed, clustered=clusters is not None, null=0.5, **n)
 
 

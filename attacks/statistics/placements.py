@@ -22,16 +22,29 @@ class Placements(NamedTuple):
 def placements(member_M: Float[np.ndarray, " M"], non_member_N: Float[np.ndarray, " N"]) -> Placements:
     """Return ``P(member > non-member) + P(tie) / 2`` over all pairs, and the placements; needs one of each.
 
-    Where the order does not matter, give sorted scores: sorted queries walk through the other class in order,
-    which is several times faster for a million of them.
-
     Source: Mann and Whitney (1947); placements as in DeLong et al. (1988), Eq. 3-4.
 
     >>> placements(np.array([1.0, 0.5]), np.array([0.5, 0.0])).auc
     0.875
     """
-    twice_wins_M = _twice_below(member_M, np.sort(non_member_N))
-    twice_losses_N = _twice_below(non_member_N, np.sort(member_M))
+    return _placed(member_M, non_member_N, np.sort(member_M), np.sort(non_member_N))
+
+
+def sorted_placements(member_M: Float[np.ndarray, " M"], non_member_N: Float[np.ndarray, " N"]) -> Placements:
+    """Return :func:`placements` of scores in ascending order, for whoever does not mind their order.
+
+    Sorted queries walk through the other class in order, which is several times faster for a million of them.
+    """
+    return _placed(member_M, non_member_N, member_M, non_member_N)
+
+
+def _placed(
+    member_M: Float[np.ndarray, " M"],
+    non_member_N: Float[np.ndarray, " N"],
+    sorted_M: Float[np.ndarray, " M"],
+    sorted_N: Float[np.ndarray, " N"],
+) -> Placements:
+    twice_wins_M, twice_losses_N = _twice_below(member_M, sorted_N), _twice_below(non_member_N, sorted_M)
     m, n = len(member_M), len(non_member_N)
     return Placements(
         auc=int(twice_wins_M.sum(dtype=np.int64)) / (2 * m * n),
@@ -45,5 +58,9 @@ def _twice_below(
 ) -> Int[np.ndarray, " K"]:
     """Return, per score, twice the number of reference scores below it plus the number equal to it."""
     below_K = np.searchsorted(sorted_R, scores_K, side="left")
-    below_K += np.searchsorted(sorted_R, scores_K, side="right")
-    return below_K
+    tied_K = sorted_R[np.minimum(below_K, len(sorted_R) - 1)] == scores_K
+    twice_K = 2 * below_K
+    if tied_K.any():  # most scores have no twin, and need no second search
+        up_to = np.searchsorted(sorted_R, scores_K[tied_K], side="right")
+        twice_K[tied_K] += up_to - below_K[tied_K]
+    return twice_K

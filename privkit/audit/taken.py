@@ -15,7 +15,7 @@ from attacks.statistics.ceiling import CeilingTest, auc_above, tpr_above
 from attacks.statistics.certify.together import certificates
 from attacks.statistics.confusion import Confusion, confusion
 from attacks.statistics.estimate import empty_class
-from attacks.statistics.placements import placements
+from attacks.statistics.placements import sorted_placements
 from attacks.statistics.scores import split
 from attacks.statistics.seeds import over_seeds
 from attacks.statistics.tightness import tightness
@@ -196,7 +196,7 @@ def _areas(by_round: Mapping[int, np.ndarray], members: np.ndarray, rounds: int)
 def _area(scores: np.ndarray, members: np.ndarray) -> float | None:
     """Return the AUC alone, without its interval."""
     inside, outside = split(scores, members)
-    return placements(np.sort(inside), np.sort(outside)).auc if len(inside) and len(outside) else None
+    return sorted_placements(np.sort(inside), np.sort(outside)).auc if len(inside) and len(outside) else None
 
 
 def against_ceiling(attack: AbstractAttack, judged: Judged, limit: AbstractCurve) -> list[CeilingTest]:
