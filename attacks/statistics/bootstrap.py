@@ -14,7 +14,7 @@ from accountant import check
 from attacks.statistics.cluster_bootstrap import cluster_auc_replicates, cluster_tpr_replicates
 from attacks.statistics.clusters import Clusters, number_clusters
 from attacks.statistics.estimate import Estimate, empty_class
-from attacks.statistics.placements import sorted_placements
+from attacks.statistics.placements import placements, sorted_placements
 from attacks.statistics.scores import as_scores
 from attacks.statistics.tpr import Rate, exact_rate, tpr_at_fpr
 
