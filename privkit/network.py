@@ -69,6 +69,10 @@ class Network:
         """
         return replace(self, given=[])
 
+    def with_logits(self, params: "Mapping[str, Tensor]", u_GBd: "Tensor", logits_GBC: "Tensor") -> "Network":
+        """Return the network for one step in which the head's logits of some embeddings are known."""
+        return replace(self, given=[_Given(params, u_GBd, logits_GBC)])
+
     @property
     def still(self) -> "Network":
         """Return the network as it is tested, and as teachers use it: nothing is left out."""

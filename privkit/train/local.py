@@ -16,6 +16,7 @@ from privkit.defenses._local import LocalRule
 from privkit.methods._base import AbstractMethod, LocalTraining
 from privkit.methods._down import Down
 from privkit.network import Network
+from privkit.train import by_hand
 from privkit.train.cohort import Cohort, slices
 from privkit.train.optimizer import OPTIMIZERS, StackedOptimizer
 from privkit.weights import Weights
@@ -164,6 +165,12 @@ class Fleet:
         )
         drops = self.cohort.drops(round, self.network.settings.dropout)
         most = self.network.at_once // setup.batch_size
+        if by_hand.applies(self.network, self.rule, setup) and self.precision is Precision.FP32:
+            for step, k in enumerate(active.tolist()):
+                for part in slices(k, most=most):
+                    batch = _batch(self.cohort, part, rows[step], weights[step])
+                    by_hand.descend(self.network, self._of(part), method, batch, down.part(part), setup)
+            return
         for step, k in enumerate(active.tolist()):
             gradients = [
                 self._gradients(
