@@ -230,6 +230,7 @@ def test_a_sentence_that_is_not_about_all_cells_names_those_it_is_about(tmp_path
 
 def test_the_command_prints_what_is_left_out(tmp_path, monkeypatch):
     config = study(tmp_path, SMALL, **DROP)
+    monkeypatch.setattr("privkit.study.tunes", lambda path: False)
     monkeypatch.setattr("privkit.study.load", lambda path, seeds: config)
     shown = CliRunner().invoke(app, ["train", "study.yaml", "--out", str(tmp_path / "runs")])
     assert shown.exit_code == 0, shown.output

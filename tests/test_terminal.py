@@ -68,7 +68,7 @@ def test_ctrl_c_says_how_to_go_on(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(privkit.study, "load", interrupted)
+    monkeypatch.setattr(privkit.study, "tunes", interrupted)
     monkeypatch.setattr(sys, "argv", ["privkit", "train", "x.yaml", "--out", "y"])
     with pytest.raises(SystemExit) as stop:
         main()
