@@ -1,9 +1,10 @@
 """What one run of a federation computes that shares prototypes, weights or nothing."""
 
-from enum import Enum, StrEnum
-from typing import Any
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field, ValidationError, field_serializer, field_validator, model_validator
+from pydantic import Field, field_serializer, field_validator, model_validator
 
 from accountant.budget import Budget
 from accountant.contract import DependsOn
@@ -13,20 +14,11 @@ from privkit.configuration import Configuration
 from privkit.data._base import AbstractData
 from privkit.data._split import Shares, SmallClasses
 from privkit.defenses._base import AbstractReleaseDefense
-from privkit.errors import InputError
 from privkit.methods._base import AbstractMethod
 from privkit.models._base import AbstractEncoder
 from privkit.personal import PersonalModel
 from privkit.servers._base import AbstractServer
 from privkit.servers.honest import HonestServer
-
-_PLUGINS = {
-    "data": "privkit.data",
-    "encoder": "privkit.models",
-    "method": "privkit.methods",
-    "defense": "privkit.defenses",
-    "server": "privkit.servers",
-}
 
 
 class Split(plug.Settings):
@@ -138,6 +130,15 @@ class Architecture(plug.Settings):
 class RunConfig(Configuration):
     """Everything that decides what one run computes, but its seed."""
 
+    plugins: ClassVar[Mapping[str, str]] = {
+        "data": "privkit.data",
+        "encoder": "privkit.models",
+        "method": "privkit.methods",
+        "defense": "privkit.defenses",
+        "server": "privkit.servers",
+    }
+    example: ClassVar[str] = "data: and method:"
+
     data: AbstractData
     encoder: AbstractEncoder
     model: PersonalModel = Field(default_factory=PersonalModel)
@@ -198,40 +199,7 @@ class RunConfig(Configuration):
         found = {self.method.encoder_depends_on(one.model) for one in self.architectures}
         return DependsOn.PUBLIC if found == {DependsOn.PUBLIC} else DependsOn.PRIVATE_STATE
 
-    @classmethod
-    def from_settings(cls, settings: Any, *, where: str) -> "RunConfig":
-        """Return the configuration that plain values describe; anything unknown is refused."""
-        if not isinstance(settings, dict):
-            raise InputError(
-                f"{where} holds {type(settings).__name__}; write sections such as data: and method:."
-            )
-        built = dict(settings)
-        try:
-            for section, package in _PLUGINS.items():
-                if section in built:
-                    built[section] = plug.build(package, built[section])
-            return cls.model_validate(built)
-        except ValidationError as error:
-            raise InputError(f"{where}: {plug.describe(error, cls)}") from None
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
-
     @model_validator(mode="after")
     def _server_has_something_to_do(self) -> "RunConfig":
         self.answering.refuse_method(self.method)
         return self
-
-    def settings(self) -> dict[str, Any]:
-        """Return the configuration as plain values, defaults written out; a section that is not there is left out."""
-        named = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: _plain(value) for name, value in named.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, plug.Plugin):
-        return value.settings()
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, Enum):
-        return value.value
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
@@ -89,7 +89,7 @@ def load_as(kind: type[Config], path: Path, *, seeds: int | None = None) -> Stud
         if name in built:
             raise InputError(f"{path}: cell name {name!r} appears twice; rename one of the two.")
         where = f"{path} {point.where}" if len(points) > 1 else str(path)
-        built[name] = cast("Config", kind.from_settings(reduce(merged, point.changes, base), where=where))
+        built[name] = kind.from_settings(reduce(merged, point.changes, base), where=where)
     return Study(cells=built, seeds=count)
 
 

@@ -1,27 +1,18 @@
 """Everything that decides what one run of the gradient lab computes, but its seed."""
 
-from enum import StrEnum
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from privkit import plug
 from privkit.config import Split
 from privkit.configuration import Configuration
 from privkit.data._base import AbstractData
-from privkit.errors import InputError
 from privkit.finetune.backbones._base import AbstractBackbone
 from privkit.finetune.defenses._base import AbstractTuningDefense
 from privkit.finetune.terms import Terms, UploadKind
 from privkit.finetune.tuning._base import AbstractTuning
-
-_PLUGINS = {
-    "data": "privkit.data",
-    "backbone": "privkit.finetune.backbones",
-    "tuning": "privkit.finetune.tuning",
-    "defense": "privkit.finetune.defenses",
-}
-_DEFAULTS = {"backbone": "minilm", "tuning": "adapter", "defense": "none"}
 
 
 class Questions(plug.Settings):
@@ -40,6 +31,15 @@ class Questions(plug.Settings):
 
 class FinetuneConfig(Terms, Configuration):
     """One federation that tunes a transformer; the defaults are FISGuard's setup where it states one (V-A)."""
+
+    plugins: ClassVar[Mapping[str, str]] = {
+        "data": "privkit.data",
+        "backbone": "privkit.finetune.backbones",
+        "tuning": "privkit.finetune.tuning",
+        "defense": "privkit.finetune.defenses",
+    }
+    defaults: ClassVar[Mapping[str, str]] = {"backbone": "minilm", "tuning": "adapter", "defense": "none"}
+    example: ClassVar[str] = "data: and tuning:"
 
     data: AbstractData
     backbone: AbstractBackbone
@@ -67,37 +67,3 @@ class FinetuneConfig(Terms, Configuration):
     def asked_rounds(self) -> tuple[int, ...]:
         """Return the rounds that attacks are asked about, ascending."""
         return tuple(sorted(set(self.questions.rounds or (self.rounds - 1,))))
-
-    @classmethod
-    def from_settings(cls, settings: Any, *, where: str) -> "FinetuneConfig":
-        """Return the configuration that plain values describe; anything unknown is refused.
-
-        Without ``backbone``, ``tuning`` and ``defense`` these are minilm, adapter and none.
-        """
-        if not isinstance(settings, dict):
-            raise InputError(
-                f"{where} holds {type(settings).__name__}; write sections such as data: and tuning:."
-            )
-        built = {**_DEFAULTS, **settings}
-        try:
-            for section, package in _PLUGINS.items():
-                if section in built:
-                    built[section] = plug.build(package, built[section])
-            return cls.model_validate(built)
-        except ValidationError as error:
-            raise InputError(f"{where}: {plug.describe(error, cls)}") from None
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
-
-    def settings(self) -> dict[str, Any]:
-        """Return the configuration as plain values, defaults written out; nothing that is null."""
-        named = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: _plain(value) for name, value in named.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, plug.Plugin):
-        return value.settings()
-    if isinstance(value, plug.Settings):
-        return value.model_dump(mode="json")
-    return value.value if isinstance(value, StrEnum) else value

@@ -25,6 +25,7 @@ from privkit.release import Release, Update
 from privkit.store import Run, RunInfo
 from privkit.train.loop import device_named
 from privkit.train.metrics import write_metrics
+from privkit.train.outbox import below
 
 Progress = Callable[[str, int, int], None]
 TOGETHER = "all clients together"
@@ -163,8 +164,8 @@ class _Rounds:
     def _restore(self, round: int) -> None:
         state = self.run.state(round)
         try:
-            self.server.restore(_below(state, "server."))
-            self.guard.restore(_below(state, "guard."))
+            self.server.restore(below(state, "server."))
+            self.guard.restore(below(state, "guard."))
             columns = [state[f"metrics.{key}"].tolist() for key in _COLUMNS]
         except KeyError as error:
             raise InputError(
@@ -174,7 +175,3 @@ class _Rounds:
 
 
 _COLUMNS = ("round", "client", "accuracy")
-
-
-def _below(named: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): value for name, value in named.items() if name.startswith(prefix)}
