@@ -62,6 +62,12 @@ def plans(study: Study[Config]) -> list[Plan[Config]]:
     ]
 
 
+def refuse_single_run(root: Path, todo: list[Plan[Config]]) -> None:
+    """Raise if a folder is a run itself, where those of several cells or seeds belong below it."""
+    if todo[0].name != "." and (root / "run.json").exists():
+        raise InputError(f"{root} holds a single run; train several cells or seeds into a new --out folder.")
+
+
 def tunes(path: Path) -> bool:
     """Return whether a file is about a federation that tunes a transformer."""
     return _TUNES in mapping(path)

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from privkit.errors import DivergedError, InputError
+from privkit.errors import DivergedError
 from privkit.finetune.config import FinetuneConfig
 from privkit.finetune.lab import Lab
 from privkit.finetune.loop import Progress, info
 from privkit.finetune.loop import train as train_one
 from privkit.store import Run
-from privkit.study import Plan, Study, plans
+from privkit.study import Plan, Study, plans, refuse_single_run
 from privkit.train.loop import device_named
 
 
@@ -37,8 +37,7 @@ def train(
         DivergedError: some runs diverged, the first is named; all others were trained to their ends before.
     """
     todo = plans(study)
-    if todo[0].name != "." and (root / "run.json").exists():
-        raise InputError(f"{root} holds a single run; train several cells or seeds into a new --out folder.")
+    refuse_single_run(root, todo)
     for plan in todo:
         _refuse_change(plan, root / plan.name, device)
     for sentence in _left_out(study):

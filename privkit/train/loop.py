@@ -19,7 +19,7 @@ from privkit.errors import DivergedError, InputError
 from privkit.methods._base import Sends, State
 from privkit.release import ByClass, Payload, Release
 from privkit.store import Run
-from privkit.study import Plan, Study, plans
+from privkit.study import Plan, Study, plans, refuse_single_run
 from privkit.train import study as studies
 from privkit.train.answers import stacked_answers
 from privkit.train.encoded import Encoded, Progress, encode_all, source
@@ -79,8 +79,7 @@ def train(
     if target.type == "cuda":
         # torch rounds convolutions to TF32 unless told not to; products of matrices are left alone by default
         torch.backends.cudnn.allow_tf32 = False
-    if todo[0].name != "." and (root / "run.json").exists():
-        raise InputError(f"{root} holds a single run; train several cells or seeds into a new --out folder.")
+    refuse_single_run(root, todo)
     encoded = encode_all((plan.config for plan in todo), progress)
     for plan in todo:
         if (root / plan.name / "run.json").exists():
