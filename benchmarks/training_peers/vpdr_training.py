@@ -60,7 +60,9 @@ class VpdrClient:
             z = self.model.base(x)
             for i, label in enumerate(y):
                 found[label.item()].append(z[i, :].detach())
-        return {label: torch.stack(vectors).mean(0, keepdim=True) for label, vectors in found.items()}
+        return {
+            label: as_sent(torch.stack(vectors).mean(0, keepdim=True)) for label, vectors in found.items()
+        }
 
     def update(self, round: int, prototypes: dict[int, Tensor]) -> None:
         """Train for one round."""
@@ -105,6 +107,11 @@ class VpdrClient:
         self.steps += 1
 
 
+def as_sent(vector: Tensor) -> Tensor:
+    """Return a message's numbers: float32 on both sides, also where all else is computed in float64."""
+    return vector.float().to(vector.dtype)
+
+
 def softly_clipped(z: Tensor, rule: ClippingRegularization) -> Tensor:
     factor = rule.radius / (z.norm(dim=1, keepdim=True) + rule.softness * rule.radius)
     return z * torch.clamp(factor, max=1.0)
@@ -133,7 +140,7 @@ class VpdrServer:
         for prototypes, size in zip(sent, self.sizes, strict=True):
             for label, vector in prototypes.items():
                 found[label] = found.get(label, torch.zeros_like(vector)) + size / sum(self.sizes) * vector
-        return found
+        return {label: as_sent(vector) for label, vector in found.items()}
 
     def train(self, prototypes: dict[int, Tensor]) -> None:
         for client in self.clients:

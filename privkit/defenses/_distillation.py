@@ -76,7 +76,7 @@ class ClippingRegularization(LocalRule):
         with torch.no_grad():
             # while it warms up, the teacher is the head itself
             started = memory["steps"][:active] >= self.warm_up
-            kept = torch.where(started, self.momentum, 0.0)
+            kept = started.double() * self.momentum
             for name, m in memory.items():
                 if name.startswith(_HEAD):
                     beta = kept.to(m.dtype).view(active, *[1] * (m.ndim - 1))

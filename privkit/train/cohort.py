@@ -123,13 +123,14 @@ class Cohort:
             rng = keyed(client.seed, Purpose.BATCHES, round=round, client=client.index)
             for epoch in row[: epochs * held].reshape(epochs, -1):
                 epoch[:n] = rng.permutation(n)
-        weights = np.zeros(rows.shape, dtype=np.float32)
+        weights = np.zeros(rows.shape)
         for n in np.unique(self.n).tolist():
             once = _weights(n, size)
             weights[self.n == n, : epochs * len(once)] = np.tile(once, (epochs, 1))
         active = (np.arange(rows.shape[1])[:, None] < steps * epochs).sum(1)
-        device = self.x.device
-        rows_TGB, weights_TGB = (torch.from_numpy(x).to(device).transpose(0, 1) for x in (rows, weights))
+        dtype = self.x.dtype if self.x.is_floating_point() else torch.float32
+        rows_TGB = torch.from_numpy(rows).to(self.x.device).transpose(0, 1)
+        weights_TGB = torch.from_numpy(weights).to(self.x.device, dtype).transpose(0, 1)
         return rows_TGB, weights_TGB, active
 
 
