@@ -243,6 +243,37 @@ class Update(Payload):
         return cls(named={name: array for (_, name), array in split.items()}, means=means.pop())
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NotKept(Payload):
+    """A message that was sent and counted, of which the run keeps digest and size only.
+
+    Attributes:
+        of: kind of the message. sha256: its digest, in hexadecimal. size: its bytes, at least 0.
+    """
+
+    kind: ClassVar[str] = "not_kept"
+    of: str
+    sha256: str
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole("size", self.size, least=0))
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "NotKept":
+        raise InputError("what was not kept cannot be read from tensors; train again and keep every upload.")
+
+    @property
+    def nbytes(self) -> int:
+        return self.size
+
+    def digest(self) -> str:
+        return self.sha256
+
+
 PAYLOADS: dict[str, type[Payload]] = {kind.kind: kind for kind in (Prototypes, SumsAndCounts, Head, Update)}
 
 

@@ -4,7 +4,8 @@
 
     run.json          what was run, and how far it got: the ledger's anchor
     ledger.jsonl      one hash-chained line per release
-    uploads/          one safetensors file per round
+    uploads/          one safetensors file per round whose messages are kept
+    broadcast/        weights that the server sent out, one file per round, where the run writes them
     candidates/       the records (and canaries) that attacks are asked about, and those an attacker owns
     truth/            which candidates were members, canary signs, prototypes before noise: scoring only
     state/            what training needs to go on after a kill
@@ -27,7 +28,7 @@ from privkit import answers, ledger, lock, sealed, tensors, uploads, verified
 from privkit.errors import InputError
 from privkit.manifest import Manifest
 from privkit.manifest import RunInfo as RunInfo
-from privkit.release import Release
+from privkit.release import NotKept, Release
 from privkit.stop import Stop
 from privkit.transcript import Records, Transcript
 from privkit.truth import Hidden, Truth
@@ -162,19 +163,32 @@ class Run:
         *,
         hidden: Mapping[int, Hidden] | None = None,
         state: Mapping[str, np.ndarray] | None = None,
+        broadcast: Mapping[str, np.ndarray] | None = None,
+        kept: bool = True,
     ) -> None:
         """Commit one round: everything that left the clients, and what training needs to go on.
+
+        Args:
+            round: of the messages.
+            releases: one of each sender.
+            hidden: what clients computed on the way, by client.
+            state: what training goes on with.
+            broadcast: weights that the server sent out before the round.
+            kept: whether the messages are stored, or only their digests and sizes in the ledger.
 
         A round that is committed already must come out the same; otherwise the difference is refused
         and nothing is written.
         """
         ordered = sorted(releases, key=lambda release: release.client)
         self._refuse_misplaced(round, ordered)
-        entries = [uploads.to_entry(release) for release in ordered]
+        entries = [uploads.to_entry(release, kept=kept) for release in ordered]
         if round < self.completed:
             self._refuse_other_bytes(round, entries)
             return
-        uploads.write(self.path, round, ordered)
+        if kept:
+            uploads.write(self.path, round, ordered)
+        if broadcast is not None:
+            self._manifest = sealed.write(self.path, self._manifest, _broadcast(round), dict(broadcast))
         if hidden:
             answers.write_hidden(self.path, round, hidden)
         if state is not None:
@@ -212,6 +226,10 @@ class Run:
         other = next((r.round for r in ordered if r.round != round), None)
         if other is not None:
             raise InputError(f"{self.path}: a release of round {other} cannot be committed in round {round}.")
+        if any(isinstance(r.payload, NotKept) for r in ordered):
+            raise InputError(
+                f"{self.path}: a message of round {round} is a digest; commit the message itself."
+            )
         senders = [r.client for r in ordered]
         if len(set(senders)) < len(senders) or not set(senders) <= set(range(len(self.info.clients))):
             raise InputError(
@@ -266,6 +284,16 @@ class Run:
         """Return what training saved after this many rounds."""
         return tensors.read(self._state(round))
 
+    def broadcast(self, round: int) -> dict[str, np.ndarray]:
+        """Return the weights that the server sent out before a round, by name.
+
+        Raises:
+            InputError: they were not written down, or were changed.
+        """
+        if _broadcast(round) not in self._manifest.files:
+            raise InputError(f"{self.path}: no weights were written down before round {round}; train again.")
+        return sealed.read(self.path, self._manifest, _broadcast(round))
+
     def records(self, name: str) -> Records | None:
         """Return ``records``, ``reference``, ``canaries`` or another kind of canaries; ``None`` if the run has none."""
         file = _candidates(name)
@@ -317,6 +345,10 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
         found.setdefault(domain, []).append(_CALLED.get(what, what))
     said = [f"{' and '.join(what)}{f' of {domain}' if domain else ''}" for domain, what in found.items()]
     return f"{', '.join(said)} changed"
+
+
+def _broadcast(round: int) -> str:
+    return f"broadcast/round-{round:06d}.safetensors"
 
 
 def _candidates(name: str) -> str:

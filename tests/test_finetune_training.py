@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ from privkit.finetune.server import Server
 from privkit.finetune.terms import Optimizer, Transport
 from privkit.finetune.upload import message, rounded
 from privkit.finetune.view import view
-from privkit.release import Update
+from privkit.release import NotKept, Update
 from privkit.store import Run
 from tests.finetuned import TINY, config, new_lab, tensors
 
@@ -42,6 +43,7 @@ SETTINGS = TINY | {
 
 KILL = """
 import json, os, signal, sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas, pyarrow.parquet, safetensors.numpy, torch, transformers
@@ -199,16 +201,49 @@ def test_without_the_answers_a_view_is_the_same(finished, tmp_path):
 # ---------------------------------------------------------------------- replay and view
 
 
-def test_uploads_give_every_round_s_weights_again(finished):
-    lab = lab_of(finished)
-    every = list(weights(finished, lab))
+def test_uploads_give_every_round_s_weights_again(tmp_path):
+    run = train(config(keep="all"), tmp_path / "run", device="cpu")
+    lab = lab_of(run)
+    server, sent = Server(lab.start, lab.config), run.transcript().releases
+    every = list(weights(run))
     assert len(every) == 4
-    for round in (2, 3):
-        state = finished.state(round)
-        assert all(np.array_equal(w.numpy(), state[f"server.weights.{n}"]) for n, w in every[round].items())
-    assert all(torch.equal(w, every[1][n]) for n, w in weights_at(finished, 1).items())
+    for round, found in enumerate(every):
+        assert all(torch.equal(w, found[n]) for n, w in server.weights.items())
+        server.merge(
+            {r.client: r.payload for r in sent if r.round == round}, lab.shares
+        ) if round < 3 else None
+    assert all(torch.equal(w, every[1][n]) for n, w in weights_at(run, 1).items())
     with pytest.raises(InputError, match="has weights of rounds 0 to 3"):
-        weights_at(finished, 4)
+        weights_at(run, 4)
+
+
+def test_rounds_that_are_not_asked_about_leave_digests_and_sizes(finished, tmp_path):
+    whole = train(config(keep="all", **SETTINGS), tmp_path / "all", device="cpu").transcript().releases
+    found = finished.transcript().releases
+    assert [isinstance(r.payload, NotKept) for r in found] == [r.round == 1 for r in found]
+    assert [r.payload.digest() for r in found] == [r.payload.digest() for r in whole]
+    assert [r.payload.nbytes for r in found] == [r.payload.nbytes for r in whole]
+    assert [r.event for r in found] == [r.event for r in whole]
+    assert not (finished.path / "uploads" / "round-000001.safetensors").exists()
+
+
+def test_changed_or_missing_weights_are_refused(finished, tmp_path):
+    shutil.copytree(finished.path, tmp_path / "run")
+    path = tmp_path / "run" / "broadcast" / "round-000001.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(InputError, match="is not the file that this run wrote"):
+        weights_at(Run(tmp_path / "run"), 1)
+    with pytest.raises(InputError, match="no weights were written down before round 7"):
+        finished.broadcast(7)
+
+
+def test_a_digest_is_not_committed_in_place_of_a_message(tmp_path):
+    run = train(config(rounds=2), tmp_path / "run", device="cpu")
+    sent = [
+        replace(r, payload=NotKept(of="update", sha256="0" * 64, size=1)) for r in run.transcript().releases
+    ]
+    with pytest.raises(InputError, match="is a digest; commit the message itself"):
+        run.commit(1, [r for r in sent if r.round == 1])
 
 
 def test_a_view_holds_what_candidates_and_public_records_put_into_the_maps(finished):
@@ -253,7 +288,7 @@ def test_a_view_can_be_of_some_candidates_and_maps(finished):
 
 def test_a_changed_upload_is_refused(finished, tmp_path):
     shutil.copytree(finished.path, tmp_path / "run")
-    path = tmp_path / "run" / "uploads" / "round-000001.safetensors"
+    path = tmp_path / "run" / "uploads" / "round-000002.safetensors"
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(bytes(data))
@@ -396,7 +431,7 @@ def test_a_number_that_is_not_finite_ends_the_training_in_one_sentence(tmp_path)
 
 @pytest.mark.parametrize("kind", ["delta", "weights"])
 def test_deltas_and_weights_say_the_same(kind, tmp_path):
-    run = train(config(upload=kind, local_steps=2), tmp_path / "run", device="cpu")
+    run = train(config(upload=kind, local_steps=2, keep="all"), tmp_path / "run", device="cpu")
     first = run.transcript().releases[0].payload
     assert isinstance(first, Update)
     assert first.means == kind
@@ -473,7 +508,9 @@ def test_messages_that_do_not_fit_are_refused_by_name():
 def test_under_secure_aggregation_the_server_sees_the_mean_and_nothing_else(tmp_path):
     both = [
         train(
-            config(secure_aggregation=s, rounds=2, questions={"clients": 3}), tmp_path / str(s), device="cpu"
+            config(secure_aggregation=s, rounds=2, questions={"clients": 3}, keep="all"),
+            tmp_path / str(s),
+            device="cpu",
         )
         for s in (False, True)
     ]

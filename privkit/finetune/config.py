@@ -1,6 +1,7 @@
 """Everything that decides what one run of the gradient lab computes, but its seed."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
@@ -29,6 +30,13 @@ class Questions(plug.Settings):
     )
 
 
+class Keep(StrEnum):
+    """Which rounds' uploads a run stores; the weights that the server sent out are stored of every round."""
+
+    ASKED = "asked"
+    ALL = "all"
+
+
 class FinetuneConfig(Terms, Configuration):
     """One federation that tunes a transformer; the defaults are FISGuard's setup where it states one (V-A)."""
 
@@ -52,6 +60,10 @@ class FinetuneConfig(Terms, Configuration):
         description="records that server and attacker own at most, of those that split names",
     )
     questions: Questions = Field(default_factory=Questions)
+    keep: Keep = Field(
+        default=Keep.ASKED,
+        description="rounds whose uploads are stored: asked (those of questions) or all; of others digests are",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> "FinetuneConfig":
@@ -67,3 +79,8 @@ class FinetuneConfig(Terms, Configuration):
     def asked_rounds(self) -> tuple[int, ...]:
         """Return the rounds that attacks are asked about, ascending."""
         return tuple(sorted(set(self.questions.rounds or (self.rounds - 1,))))
+
+    @property
+    def kept_rounds(self) -> tuple[int, ...]:
+        """Return the rounds whose uploads are stored, ascending."""
+        return tuple(range(self.rounds)) if self.keep is Keep.ALL else self.asked_rounds

@@ -114,13 +114,16 @@ class _Rounds:
         atomic.write_json(self.run.path / "timing.json", spent, durable=False)
 
     def _round(self, round: int) -> None:
+        sent_out = {name: w.numpy() for name, w in self.server.weights.items()}
         found = changes(self.lab, self.guard, self.server.weights, round)
         releases = self._releases(round, {k: self.guard.sent(change) for k, change in found.items()})
         updates = {r.client: r.payload for r in releases if isinstance(r.payload, Update)}
         self.server.merge(updates, dict.fromkeys(updates, 1.0) if self._one_sender else self.lab.shares)
         self._test(round)
         write_metrics(self.run.path, self.rows, senders(self.lab))
-        self.run.commit(round, releases, state=self._state())
+        self.run.commit(
+            round, releases, state=self._state(), broadcast=sent_out, kept=round in self.config.kept_rounds
+        )
 
     @property
     def _one_sender(self) -> bool:

@@ -1,5 +1,6 @@
-"""The global weights of every round of a run, computed again from what its clients sent."""
+"""The global weights of every round of a run, as the server sent them out."""
 
+import itertools
 from collections.abc import Iterator
 
 import torch
@@ -8,9 +9,8 @@ from privkit.errors import InputError
 from privkit.finetune.config import FinetuneConfig
 from privkit.finetune.lab import Lab
 from privkit.finetune.model import Weights
-from privkit.finetune.server import Server
-from privkit.release import Update
 from privkit.store import Run
+from privkit.train.outbox import below
 
 
 def lab_of(run: Run, *, device: torch.device | None = None) -> Lab:
@@ -33,27 +33,20 @@ def lab_of(run: Run, *, device: torch.device | None = None) -> Lab:
     return lab
 
 
-def weights(run: Run, lab: Lab) -> Iterator[Weights]:
+def weights(run: Run) -> Iterator[Weights]:
     """Yield the weights at the start of round 0, 1, ..., and after the last committed one.
 
     Raises:
-        InputError: an upload is missing, was changed, or does not fit the model.
+        InputError: some were changed, or removed.
     """
-    server = Server(lab.start, lab.config)
-    yield server.weights
-    by_round: dict[int, dict[int, Update]] = {}
-    for release in run.transcript().releases:
-        if isinstance(release.payload, Update):
-            by_round.setdefault(release.round, {})[release.client] = release.payload
     for round in range(run.completed):
-        sent = by_round.get(round, {})
-        if len(sent) < len(run.info.clients):
-            raise InputError(f"{run.path}: round {round} lacks uploads, so later weights are not known.")
-        server.merge(sent, {0: 1.0} if lab.config.secure_aggregation else lab.shares)
-        yield server.weights
+        yield {name: torch.from_numpy(array) for name, array in run.broadcast(round).items()}
+    if run.completed:
+        server = below(run.state(run.completed), "server.weights.")
+        yield {name: torch.from_numpy(array.copy()) for name, array in server.items()}
 
 
-def weights_at(run: Run, round: int, *, lab: Lab | None = None) -> Weights:
+def weights_at(run: Run, round: int) -> Weights:
     """Return the global weights at the start of a round, by name; that after the last one gives the final ones.
 
     Raises:
@@ -63,7 +56,4 @@ def weights_at(run: Run, round: int, *, lab: Lab | None = None) -> Weights:
         raise InputError(
             f"round={round}: {run.path} has weights of rounds 0 to {run.completed}; give one of them."
         )
-    for found, named in enumerate(weights(run, lab or lab_of(run))):
-        if found == round:
-            return named
-    raise AssertionError("every round up to the last committed one was yielded")
+    return next(itertools.islice(weights(run), round, None))

@@ -67,7 +67,7 @@ class _Seen:
         self.releases = run.transcript().releases
 
     def view(self, *, losses: bool) -> GradientView:
-        for round, named in enumerate(weights(self.run, self.lab)):
+        for round, named in enumerate(weights(self.run)):
             self._at(round, named, losses=losses)
         reference = self.run.records("reference")
         if reference is not None:
