@@ -41,7 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tuned")
     file = written(folder / "tuned.yaml", cells=CELLS)
     train(
-        file,
+        [file],
         out=folder / "runs",
         data=None,
         cells=[],
@@ -102,7 +102,7 @@ def test_changed_settings_are_refused_before_anything_is_trained(trained, tmp_pa
     file = written(tmp_path / "tuned.yaml", cells=CELLS, batch=5)
     with pytest.raises(InputError, match="was created with another config"):
         train(
-            file,
+            [file],
             out=copy,
             data=None,
             cells=[],
