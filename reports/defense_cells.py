@@ -126,9 +126,12 @@ class DefenseCell:
 
     @cached_property
     def best(self) -> Mapping[Family, Tried]:
-        """Return the attack of the largest AUC of each family; a family without a number is missing."""
-        ordered = sorted(self.tried, key=lambda one: one.value)
-        return {one.taken.family: one for one in ordered if one.taken.family is not None}
+        """Return the attack of the largest AUC of each family, the first of several; some may have none."""
+        found: dict[Family, Tried] = {}
+        for one in sorted(self.tried, key=lambda one: -one.value):
+            if one.taken.family is not None:
+                found.setdefault(one.taken.family, one)
+        return found
 
     @property
     def ceiling(self) -> float | None:

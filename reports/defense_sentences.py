@@ -29,7 +29,7 @@ def sentences(cells: Sequence[DefenseCell]) -> list[tuple[DefenseCell, str]]:
 
 
 def _sentence(cell: DefenseCell, bare: DefenseCell | None) -> str:
-    parts = [*_projection(cell, bare), *_others(cell)]
+    parts = [*_projection(cell, bare), *_others(cell, bare)]
     return "".join([cell.title, *(parts or [": no attack gave a number"]), *_ceiling(cell), "."])
 
 
@@ -38,43 +38,61 @@ def _projection(cell: DefenseCell, bare: DefenseCell | None) -> Iterator[str]:
     found = cell.best.get("projection")
     if found is None:
         return
-    if found.beats_chance:
-        yield f" does not stop ProjRes, which tells members apart with AUC {found.text}"
-        return
+    before = _before(bare)
     if found.compared.tied:
         yield " leaves ProjRes no information, as all records get one score"
+    elif not found.beats_chance:
+        yield f" leaves ProjRes at {found.text}, {_against_chance(found)}"
+    elif (
+        before is not None and found.compared.auc.high is not None and found.compared.auc.high < before.value
+    ):
+        yield f" takes ProjRes from {before.text} to {found.text}, still {_against_chance(found)}"
     else:
-        yield f" leaves ProjRes at {found.text}, {_chance(found)}"
-    before = None if bare is None else bare.best.get("projection")
-    if before is not None and not before.beats_chance:
+        yield f" does not stop ProjRes, which tells members apart with AUC {found.text}"
+    if not found.beats_chance and before is not None and not before.beats_chance:
         yield " (as it is without a defense)"
 
 
-def _others(cell: DefenseCell) -> Iterator[str]:
+def _before(bare: DefenseCell | None) -> Tried | None:
+    """Return what ProjRes got without a defense."""
+    return None if bare is None else bare.best.get("projection")
+
+
+def _weakened(found: Tried, before: Tried | None) -> bool:
+    """Return whether an attack got less than it did before, by its own interval."""
+    high = found.compared.auc.high
+    return before is not None and high is not None and high < before.value
+
+
+def _others(cell: DefenseCell, bare: DefenseCell | None) -> Iterator[str]:
     """Yield what became of all other attacks, named by the one of the largest AUC; nothing where none gave a number."""
     projection = cell.best.get("projection")
+    stopped = projection is not None and not projection.beats_chance
     others = [one for one in cell.tried if one.taken.family != "projection"]
     apart = [one for one in others if one.beats_chance]
     if not others:
         return
     best = max(apart or others, key=lambda one: one.value)
     if not apart:
-        join = "," if projection is None else ", but" if projection.beats_chance else ", and"
-        yield f"{join} the best of {len(others)} other attacks, {best.name}, reaches {best.text}, {_chance(best)}"
+        among = f"the best of {len(others)} other attacks, {best.name}," if others[1:] else best.name
+        join = "," if projection is None else ", and" if stopped else ", but"
+        yield f"{join} {among} reaches {best.text}, {_against_chance(best)}"
     elif projection is None:
         yield f" does not stop {best.name}, which tells members apart with AUC {best.text}"
-    elif projection.beats_chance:
-        yield f", and so does {best.name} with AUC {best.text}"
-    else:
+    elif stopped:
         yield f", but {best.name} still tells members apart with AUC {best.text}"
+    elif _weakened(projection, _before(bare)):
+        yield f", and {best.name} tells members apart with AUC {best.text}"
+    else:
+        yield f", nor {best.name}, with AUC {best.text}"
 
 
-def _chance(one: Tried) -> str:
-    """Return that an attack does not beat chance, and why where its interval alone would say that it does."""
+def _against_chance(one: Tried) -> str:
+    """Return whether an attack beats chance, with the p-value where its interval alone would say otherwise."""
     low = one.compared.auc.low
-    if low is None or low <= 0.5:
-        return "no better than chance"
-    return f"not significantly better than chance (p {numbers.p_value(one.chance)})"
+    said = "better than chance" if one.beats_chance else "no better than chance"
+    agrees = low is None or (low > 0.5) == one.beats_chance
+    return said if agrees else f"{said} (Holm p {numbers.p_value(one.chance)})"
 
 
 def _ceiling(cell: DefenseCell) -> Iterator[str]:

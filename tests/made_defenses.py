@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ def judged(area: float | None, seed: int = 0) -> Judged:
     return Judged(scores, {}, {}, members, uploads, np.zeros_like(uploads), uploads)
 
 
+@cache
 def taken(attack: str, area: float | None, *, ceiling: float | None = None, p: float | None = None) -> Taken:
     """Return what an attack whose AUC is about this got."""
     found, family = judged(area, seed=sum(attack.encode())), ATTACKS[attack]
@@ -97,7 +99,8 @@ CONFIG: dict[str, Any] = {
 
 def sweep(**config: Any) -> Findings:
     """Return an audit of six cells: undefended, FISGuard of three ranks, and DP-SGD of two noise scales."""
-    cells = {"none": ({"name": "none"}, cell("none", taken("projres", 0.999), *_others(0.95)))}
+    cells: dict[str, tuple[dict[str, Any], CellFindings]] = {}
+    cells["none"] = ({"name": "none"}, cell("none", taken("projres", 0.999), *_others(0.95)))
     for rank in (16, 2, 4):
         found = cell(f"fisguard-{rank}", taken("projres", 0.5), *_others(0.9), seeds={0: 0.6, 1: 0.65})
         cells[f"fisguard-{rank}"] = ({"name": "fisguard", "rank": rank}, found)

@@ -46,9 +46,11 @@ def draw_auc(cells: Sequence[DefenseCell]) -> Figure | None:
             Line2D([], [], color=ink.attack_colour(i), marker=ink.mark(i), label=title, markersize=4)
             for i, title in enumerate(FAMILIES.values())
         ]
-        lines = ((ink.CEILING, ink.DASHED, "ceiling of its noise"), (ink.MUTED, "-", "no skill"))
-        handles += [Line2D([], [], color=c, linestyle=d, linewidth=0.9, label=name) for c, d, name in lines]
-        figure.legend(handles=handles, ncols=5, **ink.BELOW)
+        limit = Line2D(
+            [], [], color=ink.CEILING, linestyle=ink.DASHED, linewidth=1.2, label="ceiling of its noise"
+        )
+        none = Line2D([], [], color=ink.MUTED, linewidth=0.7, label="no skill")
+        figure.legend(handles=[*handles, limit, none], ncols=5, **ink.BELOW)
     return figure
 
 
@@ -114,7 +116,7 @@ def _name_panels(axes: Axes, row: Sequence[DefenseCell], place: np.ndarray) -> N
                 va=below,
             )
         if part.start:
-            axes.axvline(place[part.start] - (1 + _GAP) / 2, color=ink.RULE, linewidth=0.7)
+            axes.axvline(float(place[part.start]) - (1 + _GAP) / 2, color=ink.RULE, linewidth=0.7)
 
 
 def _aucs(axes: Axes, row: Sequence[DefenseCell], place: np.ndarray) -> None:
@@ -135,8 +137,7 @@ def _curve(axes: Axes, cells: Sequence[DefenseCell], at: np.ndarray, family: Fam
     for x, found in known:
         fill, auc = "none" if found.compared.tied else "full", found.compared.auc
         axes.plot(x, found.value, ink.mark(place), color=colour, markersize=4, fillstyle=fill)
-        if auc.low is not None:
-            axes.plot([x, x], [auc.low, auc.high], color=colour, linewidth=0.8)
+        ink.interval(axes, x, auc.low, auc.high, colour=colour)
     axes.plot([x for x, _ in known], [found.value for _, found in known], color=colour, linewidth=0.9)
 
 
@@ -150,6 +151,6 @@ def _accuracies(axes: Axes, row: Sequence[DefenseCell], place: np.ndarray) -> No
     for _, part in _panels(row):
         axes.plot(place[part], means[part], color=colour, marker="o", markersize=4, linewidth=0.9)
     for x, a in zip(place, found, strict=True):
-        if a is not None and a.low is not None:
-            axes.plot([x, x], [a.low, a.high], color=colour, linewidth=0.8)
+        if a is not None:
+            ink.interval(axes, float(x), a.low, a.high, colour=colour)
     axes.locator_params(axis="y", nbins=5)

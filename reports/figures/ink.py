@@ -27,7 +27,7 @@ _VARIABLES = {placeholder: name for name, placeholder in _PLACEHOLDERS.items()}
 TEXT, MUTED, RULE, BAND, CEILING = (f"privkit:{name}" for name in _FIXED)
 _MARKS = "os^DvPX"
 Dashes = str | tuple[float, tuple[float, ...]]
-DASHED: Dashes = (0.0, (4.0, 2.0))
+DASHED: tuple[float, tuple[float, ...]] = (0.0, (4.0, 2.0))
 _DASHES: tuple[Dashes, ...] = (
     "-",
     (0.0, (5.0, 1.5)),
@@ -122,6 +122,16 @@ BELOW: Mapping[str, Any] = {
 """How a key below a figure is set."""
 HEADING = 16.0
 """Room for a heading, in points."""
+
+
+def interval(
+    axes: Axes, at: float, low: float | None, high: float | None, *, colour: str, level: bool = False
+) -> None:
+    """Draw an interval at a place, upright or level; nothing where there is none."""
+    if low is None or high is None:
+        return
+    x, y = ([low, high], [at, at]) if level else ([at, at], [low, high])
+    axes.plot(x, y, color=colour, linewidth=0.8, alpha=0.6)
 
 
 def heading(axes: Axes, text: str, *, up: float) -> None:

@@ -79,12 +79,10 @@ def _defense(axes: Axes, cells: Sequence[DefenseCell], family: Family, place: in
         fill, size = "none" if found.compared.tied else "full", _SMALLEST + _GROWS * step
         over = 3 if cell.protected else 4
         axes.plot(x, found.value, ink.mark(place), color=colour, markersize=size, fillstyle=fill, zorder=over)
-        low, high, accuracy = found.compared.auc.low, found.compared.auc.high, cell.accuracy
-        if low is not None:
-            axes.plot([x, x], [low, high], color=colour, linewidth=0.7, alpha=0.5)
-        if accuracy is not None and accuracy.low is not None:
-            span = [accuracy.low, accuracy.high]
-            axes.plot(span, [found.value] * 2, color=colour, linewidth=0.7, alpha=0.5)
+        ink.interval(axes, x, found.compared.auc.low, found.compared.auc.high, colour=colour)
+        if cell.accuracy is not None:
+            low, high = cell.accuracy.low, cell.accuracy.high
+            ink.interval(axes, found.value, low, high, colour=colour, level=True)
         if cell.ceiling is not None:
             axes.plot(x, cell.ceiling, "_", color=ink.CEILING, markersize=10, markeredgewidth=1.4)
     if points:
