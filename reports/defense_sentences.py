@@ -38,30 +38,23 @@ def _projection(cell: DefenseCell, bare: DefenseCell | None) -> Iterator[str]:
     found = cell.best.get("projection")
     if found is None:
         return
-    before = _before(bare)
     if found.compared.tied:
         yield " leaves ProjRes no information, as all records get one score"
     elif not found.beats_chance:
         yield f" leaves ProjRes at {found.text}, {_against_chance(found)}"
-    elif (
-        before is not None and found.compared.auc.high is not None and found.compared.auc.high < before.value
-    ):
+    elif before := _more_before(found, bare):
         yield f" takes ProjRes from {before.text} to {found.text}, still {_against_chance(found)}"
     else:
         yield f" does not stop ProjRes, which tells members apart with AUC {found.text}"
-    if not found.beats_chance and before is not None and not before.beats_chance:
+    bare_found = None if bare is None else bare.best.get("projection")
+    if bare_found is not None and not (found.beats_chance or bare_found.beats_chance):
         yield " (as it is without a defense)"
 
 
-def _before(bare: DefenseCell | None) -> Tried | None:
-    """Return what ProjRes got without a defense."""
-    return None if bare is None else bare.best.get("projection")
-
-
-def _weakened(found: Tried, before: Tried | None) -> bool:
-    """Return whether an attack got less than it did before, by its own interval."""
-    high = found.compared.auc.high
-    return before is not None and high is not None and high < before.value
+def _more_before(found: Tried, bare: DefenseCell | None) -> Tried | None:
+    """Return what ProjRes got without a defense, if that is above the interval of what it gets now."""
+    before, high = None if bare is None else bare.best.get("projection"), found.compared.auc.high
+    return before if before is not None and high is not None and high < before.value else None
 
 
 def _others(cell: DefenseCell, bare: DefenseCell | None) -> Iterator[str]:
@@ -81,7 +74,7 @@ def _others(cell: DefenseCell, bare: DefenseCell | None) -> Iterator[str]:
         yield f" does not stop {best.name}, which tells members apart with AUC {best.text}"
     elif stopped:
         yield f", but {best.name} still tells members apart with AUC {best.text}"
-    elif _weakened(projection, _before(bare)):
+    elif _more_before(projection, bare):
         yield f", and {best.name} tells members apart with AUC {best.text}"
     else:
         yield f", nor {best.name}, with AUC {best.text}"
