@@ -23,6 +23,7 @@ class HeadOnly(GradientAttack):
 
     citation: ClassVar[str] = "turin1960, martens2015"
     threat: ClassVar[ThreatModel] = server(LABEL, BATCH, NOISE, PUBLIC)
+    family = "adaptive"
 
     estimator: Estimator = Field(
         default="both",

@@ -32,6 +32,7 @@ class MatchedFilter(GradientAttack):
 
     citation: ClassVar[str] = "turin1960, martens2015"
     threat: ClassVar[ThreatModel] = server(LABEL, BATCH, NOISE, PUBLIC)
+    family = "adaptive"
 
     estimator: Estimator = Field(
         default="both",
