@@ -54,6 +54,11 @@ class FinetuneConfig(Terms, Configuration):
     tuning: AbstractTuning
     defense: AbstractTuningDefense
     split: Split = Field(default_factory=Split)
+    standardise: bool = Field(
+        default=False,
+        description="whether what the head reads is centred and scaled by public records before training; an encoder "
+        "whose classified token was never trained for that hardly learns otherwise",
+    )
     public: int = Field(
         default=2000,
         ge=1,
