@@ -7,7 +7,15 @@ from typing import Any
 from accountant.assumptions import ASSUMPTIONS, Assumption
 from accountant.bound import Bound
 from privkit import atomic
-from reports import assumption_tables, audit_table, certificate_tables, findings_file, gains, page_tables
+from reports import (
+    assumption_tables,
+    audit_table,
+    certificate_tables,
+    findings_file,
+    gains,
+    page_tables,
+    predicted,
+)
 from reports.findings import Findings, Verdict
 from reports.table import Table, finite
 
@@ -160,6 +168,7 @@ def notes(findings: Findings) -> list[str]:
         *_scopes(findings),
         *(f"{cell.name} {cell.ended}." for cell in findings.cells if cell.ended),
         *_READING,
+        *predicted.notes(findings),
         *(["No number: " + " ".join(empty)] if empty else []),
         *(["Failed: " + " ".join(findings.failed)] if findings.failed else []),
     ]

@@ -95,6 +95,8 @@ class Taken:
         roc: its ROC, every point or as many as a figure can show.
         histogram: of its scores.
         by_round: AUC from each round alone, in their order; ``None`` where there is none.
+        predicted: AUC that the attacker expected from its own records, before any upload; ``None`` where no law tells.
+        predicted_by_round: the same for the uploads of each round, in their order.
         cumulative: AUC from all rounds up to each.
         reason: why there are no numbers; empty when there are.
     """
@@ -118,6 +120,8 @@ class Taken:
     roc: Line | None = None
     histogram: Histogram | None = None
     by_round: tuple[float | None, ...] = ()
+    predicted: float | None = None
+    predicted_by_round: tuple[float | None, ...] = ()
     cumulative: tuple[float | None, ...] = ()
     reason: str = ""
 

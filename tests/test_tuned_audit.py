@@ -12,7 +12,7 @@ from accountant.contract import Contract, Relation
 from accountant.events import Event, Gaussian, NonPrivate, Repeated, SubsampledGaussian
 from attacks._base import AbstractAttack
 from privkit.audit._tuned import batch_ceiling
-from privkit.audit.choice import every_attack
+from privkit.audit.choice import configured, every_attack
 from privkit.audit.run import audit
 from privkit.cli.train import train
 from privkit.errors import InputError
@@ -78,6 +78,19 @@ def test_a_record_in_a_batch_is_held_against_the_ceiling_of_that_batch(trained):
     ceilings = [taken.auc_ceiling for taken in cell.taken if not taken.reason]
     assert len(ceilings) > 5
     assert ceilings == pytest.approx([norm.cdf(1 / (2.0 * 2**0.5))] * len(ceilings))
+
+
+def test_two_estimators_have_a_row_and_a_file_each(trained, tmp_path):
+    file = tmp_path / "attacks.yaml"
+    file.write_text("attacks: [matched_filter, {name: matched_filter, estimator: kronecker}]", encoding="utf-8")
+    both = [attack for attack in configured(file) if attack.name == "matched_filter"]
+    copy = tmp_path / "runs"
+    shutil.copytree(trained / "fisguard", copy)
+    (cell,) = audit(copy, attacks=both).cells
+    assert [t.attack for t in cell.taken] == ["matched_filter", "matched_filter (kronecker)"]
+    kept = {path.name for path in (copy / "seed-0" / "audit").iterdir()}
+    assert {"matched_filter.parquet", "matched_filter-kronecker.parquet"} <= kept
+    assert cell.taken[0].auc != cell.taken[1].auc
 
 
 def test_scores_do_not_depend_on_the_truth(trained, tmp_path):
