@@ -282,6 +282,31 @@ def case(
     return Case(view=view, records=records, members=np.array(members))
 
 
+def weights(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Return the weights of a map as linear maps are initialised."""
+    return rng.uniform(-1, 1, shape) / shape[1] ** 0.5
+
+
+def weights_of(passes: Exposure, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return weights of every traced map, by name."""
+    return {n: weights(rng, (t.slopes.shape[-1], t.inputs.shape[-1])) for n, t in passes.traces.items()}
+
+
+def penalised(case: Case, w: dict[str, np.ndarray], strength: float, *, known: bool = True) -> Case:
+    """Return the same uploads with a multiple of the weights in every map but the head."""
+    releases = []
+    for client, r in enumerate(case.view.releases):
+        assert isinstance(r.payload, Update)
+        clip = 1 / (1 + client)  # of each client its own
+        named = {
+            n: np.asarray(clip * (g + (strength * w[n] if n != "head" else 0.0)), np.float32)
+            for n, g in r.payload.named.items()
+        }
+        releases.append(replace(r, payload=Update(named=named, means="gradient")))
+    view = replace(case.view, releases=tuple(releases), weights={0: w} if known else {})
+    return replace(case, view=view)
+
+
 def upload(
     passes: Exposure, rng: np.random.Generator, *, sigma: float | None, clip: float, transport: str
 ) -> dict[str, np.ndarray]:

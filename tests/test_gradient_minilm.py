@@ -92,6 +92,16 @@ def test_another_batch_is_chance(bottleneck):
         assert 0.42 <= area(case, name) <= 0.58, name
 
 
+def test_l2_hides_no_batch(bottleneck):
+    """Whoever takes the uploads as they are finds nothing."""
+    w = lab.weights_of(bottleneck, np.random.default_rng(5))
+    case = lab.case(bottleneck, batch=8, uploads=3, seed=1)
+    case = of_maps(case, "adapter.4.down", "adapter.5.down", "head")
+    for name in ("projres", "column_energy"):
+        assert area(lab.penalised(case, w, 1e-3), name) > 0.95
+        assert area(lab.penalised(case, w, 1e-3, known=False), name) < 0.7
+
+
 # ---------------------------------------------------------------------- FISGuard: fixed maps of r rows, U = 0
 
 

@@ -13,10 +13,9 @@ from attacks.gradient._precision import floor_of
 from attacks.gradient._pull import Pull, pull_of, share
 from attacks.gradient._seen import pulled, seen
 from privkit import plug
-from privkit.release import Update
 from tests import gradient_lab as lab
 from tests import gradient_scene as scene
-from tests.gradient_lab import Case, Net, rounded
+from tests.gradient_lab import Case, penalised, rounded
 
 F32 = np.dtype(np.float32)
 
@@ -29,10 +28,6 @@ def of_rank(rng: np.random.Generator, shape: tuple[int, int], rank: int) -> np.n
     """Return a gradient of some tokens whose slopes span four orders of magnitude."""
     slopes = rng.standard_normal((shape[0], rank)) * np.geomspace(1, 1e-4, max(rank, 1))[:rank]
     return slopes @ rng.standard_normal((rank, shape[1])) / shape[1] ** 0.5
-
-
-def weights(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    return rng.uniform(-1, 1, shape) / shape[1] ** 0.5
 
 
 # ---------------------------------------------------------------------- one map
@@ -48,7 +43,7 @@ def weights(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
 @settings(max_examples=40, deadline=None)
 def test_the_multiple_is_found_where_the_rank_is_low(seed, shape, part, strength, clip):
     rng = np.random.default_rng(seed)
-    gradient, w = of_rank(rng, shape, int(part * (min(*shape, 128) // 2))), weights(rng, shape)
+    gradient, w = of_rank(rng, shape, int(part * (min(*shape, 128) // 2))), lab.weights(rng, shape)
     sent = (clip * (gradient + strength * w)).astype(np.float32).astype(np.float64)
     found = share(sent, w, floor(sent))
     assert found is not None
@@ -64,13 +59,13 @@ def test_the_multiple_is_found_where_the_rank_is_low(seed, shape, part, strength
 def test_without_a_penalty_it_is_zero_and_nothing_else(seed, shape, part):
     rng = np.random.default_rng(seed)
     gradient = of_rank(rng, shape, int(part * (min(shape) // 2))).astype(np.float32).astype(np.float64)
-    assert share(gradient, weights(rng, shape), floor(gradient)) == 0.0
+    assert share(gradient, lab.weights(rng, shape), floor(gradient)) == 0.0
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.1])
 def test_a_full_rank_gradient_hides_it(strength):
     rng = np.random.default_rng(0)
-    gradient, w = rng.standard_normal((20, 32)), weights(rng, (20, 32))
+    gradient, w = rng.standard_normal((20, 32)), lab.weights(rng, (20, 32))
     sent = gradient + strength * w
     assert share(sent, w, floor(sent)) is None
 
@@ -78,7 +73,7 @@ def test_a_full_rank_gradient_hides_it(strength):
 @pytest.mark.parametrize("transport", ["fp16", "bf16", "int8"])
 def test_coarse_numbers_show_it_as_well_as_they_can(transport):
     rng = np.random.default_rng(1)
-    gradient, w = of_rank(rng, (96, 192), 4), weights(rng, (96, 192))
+    gradient, w = of_rank(rng, (96, 192), 4), lab.weights(rng, (96, 192))
     sent = rounded((gradient + 0.1 * w).astype(np.float32), transport).astype(np.float64)
     assert share(sent, w, floor(sent, transport)) == pytest.approx(0.1, rel=1e-2)
 
@@ -89,7 +84,7 @@ def test_coarse_numbers_show_it_as_well_as_they_can(transport):
 def test_one_map_of_low_rank_tells_it_for_all_but_the_head():
     rng = np.random.default_rng(2)
     shapes = {"first": (20, 32), "last": (20, 32), "head": (3, 32)}
-    w = {name: weights(rng, shape) for name, shape in shapes.items()}
+    w = {name: lab.weights(rng, shape) for name, shape in shapes.items()}
     plain = {"first": rng.standard_normal((20, 32)), "last": of_rank(rng, (20, 32), 4)}
     head = rng.standard_normal((3, 32))
     plain["head"] = head - head.mean(0)
@@ -106,7 +101,9 @@ def test_one_map_of_low_rank_tells_it_for_all_but_the_head():
 
 def test_where_nothing_tells_it_all_but_the_head_are_unknown():
     rng = np.random.default_rng(3)
-    w = {name: weights(rng, (20, 32)) for name in ("first", "last", "head")} | {"still": np.zeros((20, 32))}
+    w = {name: lab.weights(rng, (20, 32)) for name in ("first", "last", "head")} | {
+        "still": np.zeros((20, 32))
+    }
     sent = {name: rng.standard_normal((20, 32)) for name in w}
     found = pull_of(sent, w, lambda name: floor(sent[name]), head="head")
     assert not found.share
@@ -116,21 +113,6 @@ def test_where_nothing_tells_it_all_but_the_head_are_unknown():
 
 
 # ---------------------------------------------------------------------- attacks
-
-
-def penalised(case: Case, w: dict[str, np.ndarray], strength: float, *, known: bool = True) -> Case:
-    """Return the same uploads with a multiple of the weights in every map but the head."""
-    releases = []
-    for client, r in enumerate(case.view.releases):
-        assert isinstance(r.payload, Update)
-        clip = 1 / (1 + client)  # of each client its own
-        named = {
-            n: np.asarray(clip * (g + (strength * w[n] if n != "head" else 0.0)), np.float32)
-            for n, g in r.payload.named.items()
-        }
-        releases.append(replace(r, payload=Update(named=named, means="gradient")))
-    view = replace(case.view, releases=tuple(releases), weights={0: w} if known else {})
-    return replace(case, view=view)
 
 
 def area(case: Case, name: str) -> float:
@@ -143,7 +125,7 @@ def area(case: Case, name: str) -> float:
 def scenes() -> tuple[Case, Case, dict[str, np.ndarray]]:
     """Return batches of 2 records, which leave maps of low rank, and of 6, which do not."""
     rng, bank = np.random.default_rng(4), scene.bank(500)
-    w = {n: weights(rng, (t.slopes.shape[-1], t.inputs.shape[-1])) for n, t in bank.traces.items()}
+    w = lab.weights_of(bank, rng)
     few, many = (lab.case(bank, batch=b, uploads=24 // b, public=200, seed=1) for b in (2, 6))
     return few, many, w
 
@@ -181,14 +163,3 @@ def test_under_noise_it_is_not_looked_for(scenes):
     found = pulled(view, release, view.gradient(round=0, client=0), passes)
     assert not found.share
     assert set(found.unknown) == set(w)
-
-
-@pytest.mark.slow
-def test_l2_hides_no_batch_of_minilm():
-    """Whoever takes the uploads as they are finds nothing."""
-    bank, rng = lab.exposed(Net(layers=2), 150), np.random.default_rng(5)
-    w = {n: weights(rng, (t.slopes.shape[-1], t.inputs.shape[-1])) for n, t in bank.traces.items()}
-    case = lab.case(bank, batch=8, uploads=4, public=60, seed=1)
-    for name in ("projres", "matched_filter"):
-        assert area(penalised(case, w, 1e-3), name) > 0.95
-        assert area(penalised(case, w, 1e-3, known=False), name) < 0.65
