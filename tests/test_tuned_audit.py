@@ -21,6 +21,7 @@ from privkit.release import Release, Update
 from privkit.store import Run
 from privkit.study import load, load_as, tunes
 from privkit.transcript import Transcript
+from reports import audit_files
 from tests.finetuned import TINY
 
 CELLS = {
@@ -80,9 +81,27 @@ def test_a_record_in_a_batch_is_held_against_the_ceiling_of_that_batch(trained):
     assert ceilings == pytest.approx([norm.cdf(1 / (2.0 * 2**0.5))] * len(ceilings))
 
 
+def test_what_was_expected_stands_beside_what_was_measured(trained):
+    findings = audit(trained)
+    for cell in findings.cells:
+        told = {t.attack: t for t in cell.taken if t.predicted is not None}
+        assert set(told) == {"matched_filter", "head_only"}
+        for found in told.values():
+            assert found.predicted_by_round == (None, found.predicted)  # the last of two rounds is asked about
+    (noisy,) = [cell for cell in findings.cells if cell.name == "dpsgd"]
+    (filtered,) = [t for t in noisy.taken if t.attack == "matched_filter"]
+    assert filtered.predicted is not None
+    assert filtered.auc_ceiling is not None
+    assert 0.5 < filtered.predicted < filtered.auc_ceiling
+    assert f"predicted {filtered.predicted:.3f}, measured" in audit_files.markdown(findings)
+    assert audit(trained) == findings  # kept with the scores
+
+
 def test_two_estimators_have_a_row_and_a_file_each(trained, tmp_path):
     file = tmp_path / "attacks.yaml"
-    file.write_text("attacks: [matched_filter, {name: matched_filter, estimator: kronecker}]", encoding="utf-8")
+    file.write_text(
+        "attacks: [matched_filter, {name: matched_filter, estimator: kronecker}]", encoding="utf-8"
+    )
     both = [attack for attack in configured(file) if attack.name == "matched_filter"]
     copy = tmp_path / "runs"
     shutil.copytree(trained / "fisguard", copy)
