@@ -15,6 +15,10 @@ Tier = Literal["public", "shadow", "design", "client", "insider"]
 
 BEYOND: tuple[Tier, ...] = ("client", "insider")
 
+Family = Literal["projection", "reproduction", "rival", "adaptive"]
+"""What an attack on gradients is compared as: ProjRes, its published code, what was published beside it, or what knows
+that ProjRes is defended against."""
+
 
 class NotApplicableError(ValueError):
     """This attack has nothing to work on in this run; the message says what is missing."""
@@ -43,6 +47,8 @@ class AbstractAttack(Plugin):
     asks_about: ClassVar[str] = "records"
     """What its candidates are: ``records``, ``canaries`` (as they stand or negated), or another kind of canaries."""
     reads: ClassVar[Literal["prototypes", "weights", "gradients"]] = "prototypes"
+    family: ClassVar[Family | None] = None
+    """What tables of defenses compare it as, which attacks on gradients say; ``None``: they are not about it."""
     reaches_claim: ClassVar[bool] = False
     """Whether it is as good as a claim allows: the mu it shows is then about that of a correct mechanism."""
 

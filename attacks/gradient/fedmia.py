@@ -28,6 +28,7 @@ class Fedmia(GradientAttack):
 
     citation: ClassVar[str] = "zhu2025fedmia"
     threat: ClassVar[ThreatModel] = server(LABEL, "uploads of other clients in the same round")
+    family = "rival"
 
     def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
         others = _of_others(seen)

@@ -28,6 +28,7 @@ class MatchedFilter(FilterAttack):
 
     citation: ClassVar[str] = "turin1960, martens2015"
     threat: ClassVar[ThreatModel] = server(LABEL, BATCH, NOISE, PUBLIC)
+    family = "adaptive"
 
     def shown(self, seen: Seen) -> Seen:
         return seen

@@ -36,6 +36,7 @@ class ProjresAsCoded(GradientAttack):
 
     citation: ClassVar[str] = "projres"
     threat: ClassVar[ThreatModel] = server()
+    family = "reproduction"
 
     drop_dead: bool = Field(
         default=False, description="leave out rows that are zero, as the published code for decoders does"

@@ -1,7 +1,9 @@
 """Run every attack on a cell, and every test of its noise; what broke is told, the others go on."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from privkit.audit import taken
 from privkit.audit.by_round import Progress
 from privkit.audit.choice import Attack
 from privkit.audit.chosen import choices
+from privkit.audit.compared import compared
 from privkit.audit.inverted import invert
 from privkit.audit.left import left
 from privkit.audit.promised import worst_event
@@ -34,6 +37,7 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
     look_inside(work, seen)
     failed, unplanted = [], []
     prepare(work, attacks, progress)
+    tried = Counter(attack.family for attack in attacks if isinstance(attack, AbstractAttack))
     for done, attack in enumerate(attacks):
         progress("audit", done, len(attacks))
         if isinstance(attack, AbstractHijack):
@@ -46,7 +50,7 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
             (work.found if attack.asks_about in _UNASKED else unplanted).append(_nothing(attack, reason))
             continue
         try:
-            work.found.append(_one_attack(work, attack, answers))
+            work.found.append(_one_attack(work, attack, answers, tried[attack.family]))
         except NotApplicableError as reason:
             work.found.append(_nothing(attack, str(reason)))
         except Exception as error:
@@ -114,11 +118,11 @@ def _invert(work: Work, attack: AbstractHijack, answers: list[taken.Truth], prog
     return []
 
 
-def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:
+def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth], tried: int) -> Taken:
     judged = taken.judge(attack, work.views, answers)
     hold_against_claim(work, attack, judged)
     covered = work.promised is not None and work.promised.claim.covered
-    return taken.measure(
+    found = taken.measure(
         attack,
         judged,
         limit=work.limit_of(attack) if covered and attack.assumed.tier not in BEYOND else None,
@@ -127,6 +131,7 @@ def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) 
         rounds=work.cell.rounds,
         not_gaussian=work.not_gaussian,
     )
+    return found if attack.family is None else replace(found, compared=compared(judged, tried=tried))
 
 
 def hold_against_claim(work: Work, attack: AbstractAttack, judged: taken.Judged) -> None:
@@ -161,4 +166,11 @@ def _by_client(work: Work, attack: AbstractAttack, judged: taken.Judged) -> dict
 
 def _nothing(attack: AbstractAttack, reason: str) -> Taken:
     threat = attack.assumed
-    return Taken(attack=attack.label, tier=threat.tier, who=threat.who, knows=threat.knows, reason=reason)
+    return Taken(
+        attack=attack.label,
+        tier=threat.tier,
+        who=threat.who,
+        knows=threat.knows,
+        family=attack.family,
+        reason=reason,
+    )

@@ -174,6 +174,7 @@ def measure(
         tier=attack.assumed.tier,
         who=attack.assumed.who,
         knows=attack.assumed.knows,
+        family=attack.family,
         auc=area,
         macro_auc=float(np.mean(known)) if known else None,
         tpr=found,
