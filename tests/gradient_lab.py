@@ -15,7 +15,7 @@ import torch
 from accountant.contract import Contract, Query, Relation
 from accountant.events import Event, Gaussian, NonPrivate
 from privkit.data.vader import Vader
-from privkit.exposure import BatchRecords, Exposure, GradientView, Trace
+from privkit.exposure import BatchRecords, ClientRecords, Exposure, GradientView, Trace
 from privkit.models import _transformers
 from privkit.models.minilm import Minilm
 from privkit.release import Release, Update
@@ -280,6 +280,39 @@ def case(
         losses=losses,
     )
     return Case(view=view, records=records, members=np.array(members))
+
+
+def data_set(
+    bank: Exposure, rng: np.random.Generator, *, rounds: int, batch: int, records: int, public: int
+) -> tuple[GradientView, ClientRecords, np.ndarray]:
+    """Return uploads of one client over many rounds of a model that stays as it is, and who is in its data set.
+
+    Args:
+        bank: the first ``public`` records are the attacker's own.
+        rng: draws the data set and the batches.
+        rounds: uploads.
+        batch: records behind each, drawn from the data set.
+        records: of the data set; as many others are asked about.
+        public: records that the attacker owns.
+    """
+    drawn = rng.permutation(np.arange(public, len(bank.losses)))[: 2 * records]
+    releases = []
+    for round in range(rounds):
+        sent = taken(bank, rng.choice(drawn[:records], batch, replace=False))
+        named = upload(sent, rng, sigma=None, clip=1.0, transport="fp32")
+        releases.append(
+            Release(round=round, client=0, payload=Update(named=named, means="gradient"), event=PLAIN)
+        )
+    asked, owned = taken(bank, drawn), taken(bank, np.arange(public))
+    view = GradientView(
+        tuple(releases),
+        batch_size=batch,
+        asked=dict.fromkeys(range(rounds), asked),
+        public=dict.fromkeys(range(rounds), owned),
+    )
+    zeros = np.zeros(2 * records, np.int64)
+    about = ClientRecords(vectors=np.zeros((2 * records, 1)), labels=zeros, clients=zeros)
+    return view, about, np.arange(2 * records) < records
 
 
 def weights(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
