@@ -68,6 +68,13 @@ class AbstractAttack(Plugin):
         tier = self.assumed.tier
         return f"{self.name} ({tier})" if tier in BEYOND else self.name
 
+    def expected(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"] | None:
+        """Return the AUC to expect of it on what each candidate is asked about, told before anything was sent.
+
+        Not a number where none is known; ``None`` of an attack whose AUC no law tells.
+        """
+        return None
+
     @abstractmethod
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         """Return one finite score per candidate, in their order.

@@ -15,6 +15,7 @@ from reports import (
     findings_file,
     gains,
     page_tables,
+    predicted,
     sections,
 )
 from reports.findings import Findings, Verdict
@@ -178,6 +179,7 @@ def notes(findings: Findings) -> list[str]:
         *_scopes(findings),
         *(f"{cell.name} {cell.ended}." for cell in findings.cells if cell.ended),
         *_READING,
+        *predicted.notes(findings),
         *(["No number: " + " ".join(empty)] if empty else []),
         *(["Failed: " + " ".join(findings.failed)] if findings.failed else []),
     ]

@@ -113,6 +113,8 @@ class Taken:
         roc: its ROC, every point or as many as a figure can show.
         histogram: of its scores.
         by_round: AUC from each round alone, in their order; ``None`` where there is none.
+        predicted: AUC that the attacker expected from its own records, before any upload; ``None`` where no law tells.
+        predicted_by_round: the same for the uploads of each round, in their order.
         cumulative: AUC from all rounds up to each.
         family: what tables of defenses compare it as; ``None`` for attacks on anything but gradients.
         compared: what these tables need of it; ``None`` likewise, or without numbers.
@@ -138,6 +140,8 @@ class Taken:
     roc: Line | None = None
     histogram: Histogram | None = None
     by_round: tuple[float | None, ...] = ()
+    predicted: float | None = None
+    predicted_by_round: tuple[float | None, ...] = ()
     cumulative: tuple[float | None, ...] = ()
     family: Family | None = None
     compared: Compared | None = None

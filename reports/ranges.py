@@ -49,6 +49,7 @@ def _rates(found: Taken) -> dict[str, float | None]:
             if value is not None and not 0 <= value <= 1
         },
         f"the ceiling of the AUC of {found.attack}": found.auc_ceiling,
+        f"the predicted AUC of {found.attack}": found.predicted,
         f"the ceiling of the TPR of {found.attack}": found.tpr_ceiling,
         f"the p-value of {found.attack}": found.adjusted_p,
         f"the p-value against chance of {found.attack}": found.compared and found.compared.chance,

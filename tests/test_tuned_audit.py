@@ -12,7 +12,7 @@ from accountant.contract import Contract, Relation
 from accountant.events import Event, Gaussian, NonPrivate, Repeated, SubsampledGaussian
 from attacks._base import AbstractAttack
 from privkit.audit._tuned import batch_ceiling
-from privkit.audit.choice import every_attack
+from privkit.audit.choice import configured, every_attack
 from privkit.audit.run import audit
 from privkit.cli.train import train
 from privkit.errors import InputError
@@ -21,6 +21,7 @@ from privkit.release import Release, Update
 from privkit.store import Run
 from privkit.study import load, load_as, tunes
 from privkit.transcript import Transcript
+from reports import audit_files
 from reports.defense_cells import FAMILIES
 from reports.defense_sentences import of_audit
 from reports.defense_table import defenses
@@ -87,6 +88,39 @@ def test_a_record_in_a_batch_is_held_against_the_ceiling_of_that_batch(audited):
     ceilings = [taken.auc_ceiling for taken in cell.taken if not taken.reason]
     assert len(ceilings) > 5
     assert ceilings == pytest.approx([norm.cdf(1 / (2.0 * 2**0.5))] * len(ceilings))
+
+
+def test_what_was_expected_stands_beside_what_was_measured(trained, audited):
+    for cell in audited.cells:
+        told = {t.attack: t for t in cell.taken if t.predicted is not None}
+        assert set(told) == {"matched_filter", "head_only"}
+        for found in told.values():
+            assert found.predicted_by_round == (
+                None,
+                found.predicted,
+            )  # the last of two rounds is asked about
+    (noisy,) = [cell for cell in audited.cells if cell.name == "dpsgd"]
+    (filtered,) = [t for t in noisy.taken if t.attack == "matched_filter"]
+    assert filtered.predicted is not None
+    assert filtered.auc_ceiling is not None
+    assert 0.5 < filtered.predicted < filtered.auc_ceiling
+    assert f"predicted {filtered.predicted:.3f}, measured" in audit_files.markdown(audited)
+    assert audit(trained) == audited  # kept with the scores
+
+
+def test_two_estimators_have_a_row_and_a_file_each(trained, tmp_path):
+    file = tmp_path / "attacks.yaml"
+    file.write_text(
+        "attacks: [matched_filter, {name: matched_filter, estimator: kronecker}]", encoding="utf-8"
+    )
+    both = [attack for attack in configured(file) if attack.name == "matched_filter"]
+    copy = tmp_path / "runs"
+    shutil.copytree(trained / "fisguard", copy)
+    (cell,) = audit(copy, attacks=both).cells
+    assert [t.attack for t in cell.taken] == ["matched_filter", "matched_filter (kronecker)"]
+    kept = {path.name for path in (copy / "seed-0" / "audit").iterdir()}
+    assert {"matched_filter.parquet", "matched_filter-kronecker.parquet"} <= kept
+    assert cell.taken[0].auc != cell.taken[1].auc
 
 
 def test_every_cell_is_a_row_of_the_table_of_defenses_and_every_protected_one_has_a_sentence(audited):
