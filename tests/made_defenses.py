@@ -34,7 +34,17 @@ def judged(area: float | None, seed: int = 0) -> Judged:
     apart = 0.0 if area is None else float(ndtri(area)) * 2**0.5
     scores = np.zeros(len(members)) if area is None else rng.normal(apart * members, 1.0)
     uploads = np.repeat(np.arange(UPLOADS), 2 * EACH)
-    return Judged(scores, {}, {}, members, uploads, np.zeros_like(uploads), uploads)
+    return Judged(
+        scores=scores,
+        each={},
+        until={},
+        members=members,
+        clusters=uploads,
+        runs=np.zeros_like(uploads),
+        clients=uploads,
+        rounds=np.zeros_like(uploads),
+        expected=np.full(len(scores), np.nan),
+    )
 
 
 @cache
