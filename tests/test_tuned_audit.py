@@ -1,22 +1,28 @@
 """Runs that tune a transformer, from a configuration file through training and audit."""
 
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from click.testing import Result
 from scipy.stats import norm
+from typer.testing import CliRunner
 
 from accountant.contract import Contract, Relation
 from accountant.events import Event, Gaussian, NonPrivate, Repeated, SubsampledGaussian
 from attacks._base import AbstractAttack
+from attacks.gradient._plan import sigma_for
 from privkit.audit._tuned import batch_ceiling
 from privkit.audit.choice import configured, every_attack
 from privkit.audit.run import audit
+from privkit.cli.calibrate import app as calibrate
 from privkit.cli.train import train
 from privkit.errors import InputError
 from privkit.finetune.config import FinetuneConfig
+from privkit.finetune.view import owned
 from privkit.release import Release, Update
 from privkit.store import Run
 from privkit.study import load, load_as, tunes
@@ -142,6 +148,22 @@ def test_every_cell_is_a_row_of_the_table_of_defenses_and_every_protected_one_ha
     drawn = privacy_utility.draw(cells)
     assert drawn is not None
     assert len(drawn.axes) == 3
+
+
+def test_noise_for_an_auc_is_measured_on_the_records_of_the_server_of_one_run(trained):
+    def shell(folder: Path, *words: str) -> Result:
+        return CliRunner().invoke(calibrate, ["dpsgd", "--target-auc", "0.7", "--run", str(folder), *words])
+
+    found = json.loads(shell(trained / "none", "--clip-norm", "0.5", "--json").stdout)
+    ((round, passes),) = owned(Run(trained / "none" / "seed-0"))
+    sigma, told = sigma_for(passes, auc=0.7, batch_size=4, clip_norm=0.5)
+    assert (found["rounds"], found["batch"]) == ([round], 4)
+    assert (found["sigma"], found["predicted_auc"]) == (sigma, told.auc)
+    assert 0.698 < told.auc <= 0.7 < found["auc_ceiling"]
+    assert "holds 3 runs; give one of them, such as" in str(shell(trained).exception)
+    assert "clip_norm=0.0 must be finite and above 0" in str(
+        shell(trained / "none", "--clip-norm", "0").exception
+    )
 
 
 def test_scores_do_not_depend_on_the_truth(trained, tmp_path):

@@ -4,18 +4,23 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
+from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from accountant import check
 from attacks.gradient._filters import RIDGES, Estimator, made
 from attacks.gradient._inner import clip_factors
 from attacks.gradient._matched import Batch, Filter
 from attacks.gradient._noise import Noise
 from attacks.gradient._seen import passes_of
-from attacks.gradient._snr import effective_dimension
+from attacks.gradient._snr import effective_dimension, sigma_for_auc
 from privkit.exposure import Exposure
 
 LEAST_RECORDS = 8
 _NEARLY_ONE = 1 - 1e-9
+_CLOSE = 1e-3
+_DEEPEST = 12.0
+"""ln of the most by which other records' gradients may stand in for noise."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +28,9 @@ class Prediction:
     """What one upload tells of a record that is like the attacker's own.
 
     Attributes:
-        auc: of the matched filter over such records, in [0, 1]. effective_dimension: that the law of
-        :mod:`attacks.gradient._snr` needs for this AUC; infinite where the AUC rounds to
-            1, and not a number where it is no better than chance.
+        auc: of the matched filter over such records, in [0, 1].
+        effective_dimension: that the law of :mod:`attacks.gradient._snr` needs for this AUC; infinite where the AUC
+            rounds to 1, and not a number where it is no better than chance.
     """
 
     auc: float
@@ -79,6 +84,50 @@ def predicted(
         aucs.append(_pairs(*_moments(filter, rest, used, batch, noise.clip_norm), batch))
     auc = float(np.mean(aucs))
     return Prediction(auc, _dimension(auc, batch_size, noise))
+
+
+def sigma_for(
+    public: Exposure, *, auc: float, batch_size: int, clip_norm: float = 1.0
+) -> tuple[float, Prediction]:
+    """Return the least noise multiplier at which the matched filter should stay at an AUC or below, and its AUC there.
+
+    It is sought between none and what :mod:`attacks.gradient._snr` names for any gradients. The AUC is told anew for
+    each noise, as it hides some directions before others: one effective dimension would not do for all.
+
+    Args:
+        public: passes at the weights of a round; at least 8 records, better 200.
+        auc: target, above 0.5 and below 1.
+        batch_size: records behind an upload, at least 1.
+        clip_norm: largest norm of one record's gradient, > 0.
+
+    Returns:
+        0 where the batch alone hides a record well enough; else the AUC is the target to 0.001.
+
+    Raises:
+        ValueError: there are too few records, or a number is out of its range.
+    """
+    check.positive(clip_norm=clip_norm)
+
+    def told(sigma: float) -> Prediction:
+        return predicted(public, batch_size=batch_size, noise=Noise(clip_norm, sigma * clip_norm))
+
+    hidden = told(0.0)
+    if hidden.auc <= auc:
+        return 0.0, hidden
+    asked = dict[float, Prediction]()
+
+    def above(log_sigma: float) -> float:
+        """Return how far an AUC is above one just below the target."""
+        sigma = float(np.exp(log_sigma))
+        asked[sigma] = told(sigma)
+        return asked[sigma].auc - (auc - _CLOSE / 2)
+
+    high = float(np.log(sigma_for_auc(auc=auc, batch_size=batch_size)))
+    while above(high) > 0:  # in a sample an AUC may be above its ceiling
+        high += 1.0
+    brentq(above, high - _DEEPEST, high, xtol=_CLOSE / 4)
+    sigma = min(sigma for sigma, found in asked.items() if found.auc <= auc)
+    return sigma, asked[sigma]
 
 
 def _moments(

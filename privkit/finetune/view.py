@@ -80,6 +80,25 @@ def by_round(
     yield from _Seen(run, lab, asked, public=public, maps=maps).by_round()
 
 
+def owned(run: Run, *, public: int = 400, lab: Lab | None = None) -> Iterator[tuple[int, Exposure]]:
+    """Yield the passes of the attacker's own records at the weights of each round that is asked about.
+
+    Args:
+        run: a run that the gradient lab trained.
+        public: so many of them at most.
+        lab: what the run was computed from, if it is at hand.
+
+    Raises:
+        InputError: see :func:`view`.
+    """
+    lab = lab or lab_of(run)
+    records, losses = lab.public.first(public), lab.guard().record_losses
+    for round, named in enumerate(weights(run, lab)):
+        if round in lab.config.asked_rounds:
+            lab.model.load({name: w.to(lab.device) for name, w in named.items()})
+            yield round, trace(lab.model, records.texts, records.labels, losses=losses)
+
+
 class _Seen:
     """What is computed on the way through the rounds."""
 
