@@ -150,6 +150,23 @@ def test_behind_the_last_block_the_gradient_has_no_more_directions_than_classes_
     assert numerical_rank(found["tuning.0.up.weight"].numpy()) == 4
 
 
+@pytest.mark.parametrize("changes", [{}, LORA], ids=str)
+def test_before_the_first_step_one_pass_serves_all_ranks_and_no_fixed_map_has_a_gradient(changes):
+    """T8: at U = 0 its gradient knows nothing of U, and that of rank r is the first r columns of any larger one."""
+    found = {}
+    for rank in (3, 8):
+        lab = new_lab(config(defense={"name": "fisguard", "rank": rank}, **changes))
+        batch = lab.batch(0, 0, [0])
+        found[rank] = Guard(lab.config.model_copy(update={"clip": None})).gradients(lab.model, batch)[0]
+        fixed = {n for n, p in lab.model.named_parameters() if not p.requires_grad}
+        assert not fixed & set(found[rank])
+        assert any(n.endswith(("down.weight", "lora_A.default.weight")) for n in fixed)
+    assert set(found[3]) == set(found[8])
+    for name, g in found[3].items():
+        wanted = found[8][name] if g.ndim == 1 else found[8][name][:, :3]
+        assert np.allclose(g, wanted, atol=1e-5 * float(found[8][name].abs().max())), name
+
+
 def test_the_rank_audit_lowers_or_refuses_what_has_too_few_directions_and_nothing_else():
     sent = {}
     for audit in ("off", "lower", "refuse"):

@@ -9,7 +9,9 @@ from sklearn.metrics import roc_auc_score
 from attacks._base import AbstractAttack
 from attacks.gradient._noise import Noise
 from attacks.gradient._plan import predicted
+from attacks.gradient._precision import floor_of
 from attacks.gradient._snr import auc_ceiling
+from attacks.gradient._subspace import subspace
 from privkit import plug
 from privkit.exposure import Exposure
 from privkit.release import Update
@@ -117,6 +119,18 @@ def test_a_filled_guarded_map_says_nothing():
     for token in ("pooled", "first", "last", "mean"):
         assert (build("projres", token=token).score(case.view, case.records) == 0).all()
     assert area(case, "projres") == 0.5
+
+
+def test_ranks_behind_a_guard_are_those_of_its_directions_and_one_behind_the_last_block():
+    """T7: with two classes, slopes of the last block have one direction; T8: one pass serves every rank."""
+    case = lab.case(lab.exposed(Net(layers=6, guard=64), 100), batch=16, uploads=1, seed=1)
+    sent = case.view.gradient(round=0, client=0)
+    for rank in (2, 4, 8, 16, 32, 64):
+        for block in range(6):
+            gradient = sent[f"adapter.{block}.up"][:, :rank].astype(np.float64)
+            wanted = rank if block < 5 else 1
+            floor = floor_of(gradient, transport="fp32", stored=np.dtype(np.float32))
+            assert subspace(gradient, floor).rank == wanted, (rank, block)
 
 
 @pytest.fixture(scope="module")

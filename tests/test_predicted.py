@@ -37,6 +37,21 @@ def test_what_is_expected_is_what_is_measured(batch, sigma):
         assert expected[0] == pytest.approx(measured, abs=0.05), name
 
 
+def test_many_senders_add_noise_of_their_own_each():
+    """Under secure aggregation an event tells one client's noise, and the sum holds everybody's."""
+    bank, senders, own = scene.bank(900), 4, 0.5
+    case = lab.case(bank, batch=16, uploads=16, public=300, seed=1, sigma=own * senders**0.5, asked=16)
+    told = tuple(replace(r, event=lab.dp_event(sigma=own, clip=1.0)) for r in case.view.releases)
+    view = replace(case.view, releases=told, senders=senders)
+    expected = attack("matched_filter").expected(view, case.records)
+    measured = roc_auc_score(case.members, attack("matched_filter").score(view, case.records))
+    assert expected is not None
+    assert expected[0] == pytest.approx(measured, abs=0.05)
+    alone = attack("matched_filter").expected(replace(view, senders=1), case.records)
+    assert alone is not None
+    assert alone[0] > expected[0] + 0.1
+
+
 def test_it_reads_nothing_of_an_upload_but_its_names_and_its_event():
     case = lab.case(scene.bank(200), batch=4, uploads=3, public=60, seed=1)
     wanted = attack("matched_filter").expected(case.view, case.records)
