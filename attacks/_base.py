@@ -71,6 +71,17 @@ class AbstractAttack(Plugin):
         """
 
 
+def asked_in(given: Tier | None, own: Tier, above: Tier) -> Tier:
+    """Return the tier that an attack is asked in: its own where none is given, or the one above the server's.
+
+    Raises:
+        ValueError: it cannot be asked in the given one.
+    """
+    if given not in (None, own, above):
+        raise ValueError(f"this attack is of tier {own}; leave tier out, or ask it in tier {above}")
+    return given or own
+
+
 def owned(reference: Records | None) -> Records:
     """Return the attacker's own records.
 
