@@ -211,6 +211,29 @@ def test_questions_of_another_type_or_shape_are_refused(
         recorder.ask(vectors, labels, np.zeros(4, np.int64), np.ones(4, dtype=bool))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--run", __file__], "test_bad_input.py is no folder; give a folder that `privkit train`"),
+        (["--run", "nowhere"], "nowhere does not exist; give a folder that `privkit train`"),
+        (["--run", ".", "--attacks", "fsha"], "attack fsha is of split learning; run `privkit hijack"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["privkit", "audit", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
 def test_an_encoder_that_is_told_to_train_stays_in_evaluation_mode() -> None:
     """Else a record's features would follow its neighbours in the batch, and a loss would name the batch."""
     torch.manual_seed(0)
