@@ -16,6 +16,10 @@ Tier = Literal["public", "shadow", "design", "client", "insider"]
 BEYOND: tuple[Tier, ...] = ("client", "insider")
 
 
+OWN_MORE = "set split.reference higher, or give a recorded run more with recorder.ask(..., reference=...)"
+"""What an attacker who owns too few records can do."""
+
+
 class NotApplicableError(ValueError):
     """This attack has nothing to work on in this run; the message says what is missing."""
 

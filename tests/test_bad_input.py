@@ -117,6 +117,11 @@ def test_one_class_of_records_leaves_no_number_and_a_reason(
         assert taken.tpr is not None
         assert taken.tpr.estimate.value is None
         assert reason in taken.tpr.estimate.note
+        assert (
+            taken.reason
+            == f"there are {reason} among the candidates; ask about members and non-members of every run"
+        )
+        assert (taken.auc_ceiling, taken.tpr_ceiling) == (None, None)
     assert of(found, "antipodal").auc is not None
 
 
@@ -144,13 +149,28 @@ def test_a_rate_that_so_few_non_members_cannot_show_is_no_number(recorded_copy: 
     assert taken.auc.value is not None
 
 
-def test_a_member_that_is_a_non_member_as_well_refuses_the_audit(tmp_path: Path, recorded_copy: Path) -> None:
+def asking(path: Path, vectors: np.ndarray, members: np.ndarray) -> Recorder:
+    """Return a recorder that was asked about records of one client and class."""
+    recorder, whole = (
+        Recorder(path, clients=1, rounds=1, num_classes=1, dim=3),
+        np.zeros(len(vectors), np.int64),
+    )
+    recorder.ask(vectors, whole, whole, members)
+    return recorder
+
+
+def test_a_member_that_is_a_non_member_as_well_is_refused_when_asked_about_and_when_audited(
+    tmp_path: Path, recorded_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     z = np.random.default_rng(0).standard_normal((4, 3))
-    twice = np.concatenate([z, z[:1]])
-    recorder = Recorder(tmp_path / "run", clients=1, rounds=1, num_classes=1, dim=3)
-    recorder.ask(twice, np.zeros(5, np.int64), np.zeros(5, np.int64), np.arange(5) < 4)
+    twice, members = np.concatenate([z, z[:1]]), np.arange(5) < 4
+    sentence = "candidates 0 and 4 are the same record, one a member and one not; remove one"
+    with pytest.raises(InputError, match=sentence):
+        asking(tmp_path / "refused", twice, members)
+    recorder = asking(tmp_path / "run", twice, np.ones(5, dtype=bool))
     record_one_class(recorder, Run(recorded_copy))
-    with pytest.raises(InputError, match="candidates 0 and 4 are the same record, one a member and one not"):
+    answering(monkeypatch, members=lambda _: members)
+    with pytest.raises(InputError, match=sentence):
         audit(tmp_path / "run", attacks=CHOSEN)
 
 
