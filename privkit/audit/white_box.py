@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accountant.contract import Counts
+from accountant.contract import Counts, DependsOn
 from accountant.events import leaves
 from attacks.statistics.count_scale import count_scale_p_value, count_scale_ratio, split_by_count
 from attacks.statistics.residuals import least_scale, scale_p_value, scale_ratio
@@ -14,7 +14,7 @@ from attacks.statistics.sharing import common_p_value, common_share, most_alike
 from privkit import canary
 from privkit.audit.behind import known_records, overstated, planted_records, sizes
 from privkit.audit.left import Left, sent_counts
-from privkit.audit.recovered import longest
+from privkit.audit.recovered import farthest_known, longest
 from privkit.audit.scored import RunView
 from privkit.release import Release
 from privkit.truth import Truth
@@ -190,7 +190,7 @@ def _where(one: Left) -> str:
 
 
 def _clip(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
-    """Check that no mean, and no canary that can be told from its class's mean, lies outside of the claimed set."""
+    """Check that no mean, and no record that can be told from its class's mean, lies outside of the claimed set."""
     found = [(_reach(run, one), one) for run, one in _each(runs)]
     if found:
         most, one = max(found, key=lambda pair: pair[0])
@@ -199,10 +199,15 @@ def _clip(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:
 
 
 def _reach(run: Seen, one: Left) -> float:
-    canaries = run.view.questions["canaries"]
-    if canaries is None:
-        return longest(one, None)
-    return longest(one, canary.planted(canaries, run.truth.canary_signs).of(one.release.client))
+    client, canaries = one.release.client, run.view.questions["canaries"]
+    planted = None if canaries is None else canary.planted(canaries, run.truth.canary_signs).of(client)
+    known = known_records(run.view, run.truth) if _of_public_encoder(one) else None
+    return max(longest(one, planted), 0.0 if known is None else farthest_known(one, known.of(client)))
+
+
+def _of_public_encoder(one: Left) -> bool:
+    """Return whether known records are, in the questions, under the encoder that a release was made with."""
+    return all(leaf.contract.encoder is DependsOn.PUBLIC for leaf, _ in leaves(one.release.event))
 
 
 # ---------------------------------------------------------------------- do counts say what they should?
