@@ -358,22 +358,42 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_noise_that_only_looks_right_on_the_whole_is_named(run, name):
-    """Every one of these left the noise of all messages together nearly as large as it was claimed."""
-    one = seen(run, Igpp(epsilon=2.0))
+def changed(one: Seen, law: Callable[[np.ndarray, Release, np.ndarray], np.ndarray]) -> Seen:
+    """The same run with other noise, made of what it had."""
 
     def spoilt(release: Release) -> Release:
         sent, clean = release.payload, one.truth.hidden[release.round, release.client].means
         assert isinstance(sent, Prototypes)
-        noise = WRONG[name](sent.vectors - clean, release, sent.labels)
-        return replace(release, payload=replace(sent, vectors=clean + noise))
+        return replace(
+            release, payload=replace(sent, vectors=clean + law(sent.vectors - clean, release, sent.labels))
+        )
 
     view = replace(one.view, transcript=Transcript.of(map(spoilt, one.view.transcript.releases)))
-    before, after = checks([one]), checks([replace(one, view=view, left=left(view, one.truth))])
+    return replace(one, view=view, left=left(view, one.truth))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_noise_that_only_looks_right_on_the_whole_is_named(run, name):
+    """Every one of these left the noise of all messages together nearly as large as it was claimed."""
+    one = seen(run, Igpp(epsilon=2.0))
+    before, after = checks([one]), checks([changed(one, WRONG[name])])
     assert before[name].p_value > 1e-3
     assert name in holm({check: found.p_value for check, found in after.items()}).rejected
     assert any(sign.isdigit() for sign in after[name].says)
+
+
+@pytest.mark.parametrize("more", ["coordinates", "vectors"])
+def test_more_noise_than_claimed_on_some_vectors_or_coordinates_is_no_fault(run, more):
+    def law(noise: np.ndarray, release: Release, labels: np.ndarray) -> np.ndarray:
+        half = np.arange(DIM) < DIM // 2 if more == "coordinates" else (labels % 2 == 0)[:, None]
+        return noise * np.where(half, 50.0, 1.0)
+
+    one = changed(seen(run, Igpp(epsilon=2.0)), law)
+    rows = [row for x in one.left for row in x.rows]
+    columns = list(np.concatenate([x.rows for x in one.left]).T)
+    mixed = rows if more == "coordinates" else columns
+    assert shape_p_value(mixed) < 1e-6
+    assert not holm({name: found.p_value for name, found in checks([one]).items()}).rejected
 
 
 def test_the_clip_check_is_as_far_out_as_the_canaries_were_planted(run):
