@@ -15,6 +15,10 @@ Tier = Literal["public", "shadow", "design", "client", "insider"]
 
 BEYOND: tuple[Tier, ...] = ("client", "insider")
 
+Family = Literal["projection", "reproduction", "rival", "adaptive"]
+"""What an attack on gradients is compared as: ProjRes, its published code, what was published beside it, or what knows
+that ProjRes is defended against."""
+
 
 OWN_MORE = "set split.reference higher, or give a recorded run more with recorder.ask(..., reference=...)"
 """What an attacker who owns too few records can do."""
@@ -47,6 +51,8 @@ class AbstractAttack(Plugin):
     asks_about: ClassVar[str] = "records"
     """What its candidates are: ``records``, ``canaries`` (as they stand or negated), or another kind of canaries."""
     reads: ClassVar[Literal["prototypes", "weights", "gradients"]] = "prototypes"
+    family: ClassVar[Family | None] = None
+    """What tables of defenses compare it as, which attacks on gradients say; ``None``: they are not about it."""
     reaches_claim: ClassVar[bool] = False
     """Whether it is as good as a claim allows: the mu it shows is then about that of a correct mechanism."""
 
@@ -65,6 +71,13 @@ class AbstractAttack(Plugin):
         """Return what rows of a table call it: its name, and the tier if that is above the server's."""
         tier = self.assumed.tier
         return f"{self.name} ({tier})" if tier in BEYOND else self.name
+
+    def expected(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"] | None:
+        """Return the AUC to expect of it on what each candidate is asked about, told before anything was sent.
+
+        Not a number where none is known; ``None`` of an attack whose AUC no law tells.
+        """
+        return None
 
     @abstractmethod
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:

@@ -10,10 +10,9 @@ from privkit import plug
 from privkit.errors import InputError
 
 _READERS = (
-    ("attacks", "settings of an audit", "privkit audit --run RUNS --config"),
-    ("method", "a federation to train", "privkit train"),
-    ("tuning", "a federation to train", "privkit train"),
-    ("steps", "a study of split learning", "privkit hijack"),
+    (("attacks",), "settings of an audit", "privkit audit --run RUNS --config"),
+    (("method", "tuning"), "a federation to train", "privkit train"),
+    (("steps",), "a study of split learning", "privkit hijack"),
 )
 """Keys, the most telling first, by which a file is known, what such a file holds, and the command that reads it."""
 
@@ -41,11 +40,13 @@ def document(path: Path, *, known: Sequence[str]) -> dict[str, Any]:
     odd = next((key for key in found if key not in known), None)
     if odd is None:
         return found
-    telling = next((reader for reader in _READERS if reader[0] in found), None)
-    if telling is None or telling[0] in known:
-        raise InputError(f"{path}: {plug.unknown_key(str(odd), str(odd), known=list(known))}")
-    key, holds, command = telling
-    raise InputError(f"{path} holds {key}, so it is {holds}; give it to `{command} {path}`.")
+    for keys, holds, command in _READERS:
+        key = next((key for key in keys if key in found), None)
+        if key is not None and set(keys).isdisjoint(known):
+            raise InputError(f"{path} holds {key}, so it is {holds}; give it to `{command} {path}`.")
+        if key is not None:
+            break
+    raise InputError(f"{path}: {plug.unknown_key(str(odd), str(odd), known=list(known))}")
 
 
 class _StrictLoader(yaml.SafeLoader):

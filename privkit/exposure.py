@@ -62,6 +62,11 @@ class BatchRecords(Records):
 
     rounds: Int64[np.ndarray, " N"]
 
+    @property
+    def shared(self) -> Int64[np.ndarray, " N"]:
+        """Return the round of each: one upload is about all that are asked about in it."""
+        return self.rounds
+
     def where(self, keep_N: np.ndarray) -> "BatchRecords":
         """Return the records that a mask or an index of shape [N] keeps."""
         return BatchRecords(
@@ -73,22 +78,43 @@ class BatchRecords(Records):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class ClientRecords(Records):
+    """Records, each with the question whether its client trains on it at all: in any round, in any batch."""
+
+    @property
+    def shared(self) -> Int64[np.ndarray, " N"]:
+        """Return the same number for all: every upload of a client is about all of them."""
+        return np.zeros(len(self), np.int64)
+
+    def where(self, keep_N: np.ndarray) -> "ClientRecords":
+        """Return the records that a mask or an index of shape [N] keeps."""
+        return ClientRecords(
+            vectors=self.vectors[keep_N], labels=self.labels[keep_N], clients=self.clients[keep_N]
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class GradientView(ServerView):
     """What a server has that sent out a model and got gradients (or what can be made one) back.
 
     Attributes:
-        batch_size: records behind one upload, which the server knows.
+        batch_size: records behind one upload, of all its senders together, which the server knows.
+        senders: clients whose messages one upload is the mean of, under secure aggregation.
         transport: numbers that uploads were sent in: ``fp32``, ``fp16``, ``bf16`` or ``int8``.
         asked: the candidates of each round that some are asked about, at its weights, in their order.
         public: the attacker's own records at the weights of the same rounds; empty when it owns none.
         losses: of each candidate at the weights of every round, and after the last one, shape [N, R + 1].
+        weights: of each traced map that the server sent out, by round and name, shape [m, d]; a round that is not
+            known is missing. Whoever adds a multiple of them to its gradient, as an L2 penalty does, is seen through.
     """
 
     batch_size: int
+    senders: int = 1
     transport: str = "fp32"
     asked: Mapping[int, Exposure] = field(default_factory=dict)
     public: Mapping[int, Exposure] = field(default_factory=dict)
     losses: Float64[np.ndarray, "N rounds"] = field(default_factory=lambda: np.zeros((0, 0)))
+    weights: Mapping[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
 
     def gradient(self, *, round: int, client: int) -> Mapping[str, np.ndarray]:
         """Return what one client sent in a round, by parameter, as a gradient up to a positive factor.

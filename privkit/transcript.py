@@ -30,6 +30,11 @@ class Records:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def shared(self) -> Int64[np.ndarray, " N"]:
+        """Return what records of one client have in common if the same releases are about them: their class."""
+        return self.labels
+
     def of(self, client: int) -> "Records":
         """Return the records of one client's domain."""
         return self.where(self.clients == client)

@@ -2,17 +2,27 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 from accountant.assumptions import ASSUMPTIONS, Assumption
 from accountant.bound import Bound
 from privkit import atomic
-from reports import assumption_tables, audit_table, certificate_tables, findings_file, gains, page_tables
+from reports import (
+    assumption_tables,
+    audit_table,
+    certificate_tables,
+    defense_sentences,
+    defense_table,
+    findings_file,
+    gains,
+    page_tables,
+    predicted,
+    sections,
+)
 from reports.findings import Findings, Verdict
 from reports.table import Table, finite
 
 SCHEMA = 1
-_SOMETIMES = frozenset({"certificates", "inversions", "gains", "broken", "relations"})
+_SOMETIMES = frozenset({"defenses", "certificates", "inversions", "gains", "broken", "relations"})
 """Tables that are only written if they have rows."""
 
 
@@ -44,6 +54,7 @@ def tables(findings: Findings) -> dict[str, Table]:
     """Return the tables that are written apart; those beside cells and attacks only if they have rows."""
     found = {"cells": audit_table.cells(findings), "attacks": audit_table.attacks(findings)}
     others = {
+        "defenses": defense_table.of_findings(findings),
         "certificates": certificate_tables.certified(findings),
         "inversions": page_tables.inversions(findings),
         "gains": gains.gains(findings),
@@ -71,6 +82,7 @@ def document(findings: Findings) -> dict[str, object]:
         "failed_attacks": list(findings.failed),
         "cells": finite(audit_table.cells(findings).records()),
         "attacks": finite(audit_table.attacks(findings).records()),
+        "defenses": finite(defense_table.of_findings(findings).records()),
         "certificates": finite(certificate_tables.certified(findings).records()),
         "inversions": finite(page_tables.inversions(findings).records()),
         "claims": claims(findings),
@@ -100,6 +112,7 @@ def markdown(findings: Findings) -> str:
         *(f"- {cell.name}: {cell.verdict.value}: {'; '.join(cell.reasons)}." for cell in findings.cells),
         "",
         *_assumption_tables(findings),
+        *_defenses(findings),
         "## Taken",
         "",
         audit_table.attacks(findings).markdown(),
@@ -132,6 +145,12 @@ def _assumption_tables(findings: Findings) -> list[str]:
     ]
 
 
+def _defenses(findings: Findings) -> list[str]:
+    table = defense_table.of_findings(findings)
+    said = [f"- {sentence}" for sentence in defense_sentences.of_audit(findings)]
+    return ["## What each defense stops", "", *said, "", table.markdown(), ""] if table.rows else []
+
+
 def _certified(findings: Findings) -> list[str]:
     table = certificate_tables.certified(findings)
     return ["## Certified from below", "", table.markdown(), ""] if table.rows else []
@@ -160,6 +179,7 @@ def notes(findings: Findings) -> list[str]:
         *_scopes(findings),
         *(f"{cell.name} {cell.ended}." for cell in findings.cells if cell.ended),
         *_READING,
+        *predicted.notes(findings),
         *(["No number: " + " ".join(empty)] if empty else []),
         *(["Failed: " + " ".join(findings.failed)] if findings.failed else []),
     ]
@@ -196,30 +216,7 @@ def settings(findings: Findings) -> list[str]:
     """Return what was run, one line per cell."""
     runs = findings.provenance["runs"]
     assert isinstance(runs, dict)
-    return [f"- {cell}: {setting(run['config'], run['seeds'])}." for cell, run in runs.items()]
-
-
-def setting(config: dict[str, Any], seeds: list[int | None]) -> str:
-    """Return one configuration in one line."""
-    count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-    if not config:
-        return f"recorded by other code, {count}"
-    parts = [
-        f"{section} {_named(config[section])}"
-        for section in ("data", "encoder", "model", "mixed", "method", "defense", "split", "canaries")
-        if section in config
-    ]
-    return f"{count}, {config.get('rounds')} rounds; {'; '.join(parts)}"
-
-
-def _named(section: Any) -> str:
-    """Return one section of a configuration in one line."""
-    if isinstance(section, list):
-        return " | ".join(map(_named, section))
-    if not isinstance(section, dict):
-        return str(section)
-    inner = ", ".join(f"{key} {_named(value)}" for key, value in section.items() if key != "name")
-    return f"{section['name']} ({inner})" if "name" in section and inner else section.get("name") or inner
+    return [f"- {cell}: {sections.setting(run['config'], run['seeds'])}." for cell, run in runs.items()]
 
 
 def assumptions(findings: Findings) -> list[str]:

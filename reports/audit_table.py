@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accountant.claims import Claim
-from reports import numbers
+from reports import numbers, predicted
 from reports.findings import CellFindings, Findings, Taken
 from reports.table import Column, Table
 
@@ -135,6 +135,7 @@ _NUMBERS: dict[str, Callable[[Taken], Any]] = {
     "auc_ceiling": lambda t: t.auc_ceiling,
     "auc_one_round": lambda t: _mean(t.by_round),
     "auc_macro": lambda t: t.macro_auc,
+    "auc_predicted": lambda t: t.predicted,
     "auc_seed_std": lambda t: t.auc_by_seed and t.auc_by_seed.std,
     "seeds": lambda t: t.auc_by_seed and t.auc_by_seed.n,
     "n_members": lambda t: t.auc and t.auc.n_members,
@@ -176,7 +177,7 @@ def _mean(values: tuple[float | None, ...]) -> float | None:
 def _attack_row(cell: CellFindings, found: Taken) -> dict[str, Any]:
     row: dict[str, Any] = {"cell": cell.name, "attack": found.attack}
     row |= {key: get(found) for key, get in _NUMBERS.items()}
-    row["auc_text"] = numbers.interval(row["auc"], row["auc_low"], row["auc_high"])
+    row["auc_text"] = predicted.beside(found, numbers.interval(row["auc"], row["auc_low"], row["auc_high"]))
     row["tpr_text"] = numbers.interval(row["tpr"], row["tpr_low"], row["tpr_high"])
     if found.tightness is not None:
         row["tightness_text"] = numbers.interval(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from accountant.claims import Claim
+from attacks._base import Family
 from attacks.statistics.certify.certificate import Certificate, NoCertificate
 from attacks.statistics.estimate import Estimate
 from attacks.statistics.seeds import OverSeeds
@@ -72,6 +73,23 @@ class Histogram:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What one attack on gradients found, for tables that choose the best of its family.
+
+    Attributes:
+        tried: attacks of its family in the audit, itself included.
+        auc: its AUC with an interval that holds whichever of these turns out best.
+        chance: p-value of "who is a member of an upload could be any of its candidates"; ``None`` where untested.
+        tied: whether all candidates have one score, which tells none from another.
+    """
+
+    tried: int
+    auc: Estimate
+    chance: float | None
+    tied: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Taken:
     """What one attack got out of one cell.
 
@@ -95,7 +113,11 @@ class Taken:
         roc: its ROC, every point or as many as a figure can show.
         histogram: of its scores.
         by_round: AUC from each round alone, in their order; ``None`` where there is none.
+        predicted: AUC that the attacker expected from its own records, before any upload; ``None`` where no law tells.
+        predicted_by_round: the same for the uploads of each round, in their order.
         cumulative: AUC from all rounds up to each.
+        family: what tables of defenses compare it as; ``None`` for attacks on anything but gradients.
+        compared: what these tables need of it; ``None`` likewise, or without numbers.
         reason: why there are no numbers; empty when there are.
     """
 
@@ -118,7 +140,11 @@ class Taken:
     roc: Line | None = None
     histogram: Histogram | None = None
     by_round: tuple[float | None, ...] = ()
+    predicted: float | None = None
+    predicted_by_round: tuple[float | None, ...] = ()
     cumulative: tuple[float | None, ...] = ()
+    family: Family | None = None
+    compared: Compared | None = None
     reason: str = ""
 
     @property

@@ -11,7 +11,7 @@ from privkit.errors import InputError
 from reports import ranges
 from reports.findings import Findings
 
-SCHEMA = 5
+SCHEMA = 6
 NAME = "findings.json"
 _FINDINGS = TypeAdapter(Findings)
 

@@ -10,10 +10,13 @@ from reports import (
     audit_files,
     audit_table,
     certificate_tables,
+    defense_cells,
+    defense_sentences,
+    defense_table,
     page_parts,
     page_tables,
 )
-from reports.figures import accuracy, learning, spending
+from reports.figures import accuracy, by_strength, learning, privacy_utility, spending
 from reports.findings import Findings, Verdict
 
 _MEANING = {
@@ -26,13 +29,18 @@ _MEANING = {
 
 def html(findings: Findings) -> str:
     """Return the page; equal findings give equal bytes."""
-    shared = learning.limits(findings)
+    shared, defended = learning.limits(findings), defense_cells.of_findings("", findings)
     return _template().render(
         findings=findings,
         meaning=_MEANING[findings.verdict],
         tally=audit_files.tally(findings),
         scopes=page_parts.scopes(findings),
         attackers=page_parts.attackers(findings),
+        stopped=defense_sentences.of_audit(findings),
+        defenses=defense_table.table(defended).printed(),
+        privacy_utility=privacy_utility.privacy_utility(defended),
+        auc_by_strength=by_strength.auc(defended),
+        accuracy_by_strength=by_strength.accuracy(defended),
         promised=page_tables.promised(findings),
         attacks=audit_table.attacks(findings),
         certified=certificate_tables.certified(findings),

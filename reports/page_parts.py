@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from privkit import atomic
-from reports import audit_files, numbers
+from reports import numbers, sections
 from reports.figures import histograms, ink, roc, rounds
 from reports.findings import CellFindings, Findings, Inversion, Rebuilt, Taken
 
@@ -171,7 +171,7 @@ def provenance(findings: Findings) -> list[Provenance]:
 def _provenance(cell: str, run: Mapping[str, Any]) -> Provenance:
     return Provenance(
         cell=cell,
-        setting=audit_files.setting(run["config"], run["seeds"]),
+        setting=sections.setting(run["config"], run["seeds"]),
         config_hash=hashlib.sha256(atomic.canonical_json(run["config"]).encode()).hexdigest(),
         seeds=", ".join("not stated" if seed is None else str(seed) for seed in run["seeds"]),
         data=run["data"],

@@ -38,6 +38,7 @@ def _rates(found: Taken) -> dict[str, float | None]:
         "AUC": found.auc,
         "TPR": found.tpr and found.tpr.estimate,
         "best F1": found.best_f1,
+        "AUC beside its family": found.compared and found.compared.auc,
     }
     return {
         **{
@@ -48,6 +49,8 @@ def _rates(found: Taken) -> dict[str, float | None]:
             if value is not None and not 0 <= value <= 1
         },
         f"the ceiling of the AUC of {found.attack}": found.auc_ceiling,
+        f"the predicted AUC of {found.attack}": found.predicted,
         f"the ceiling of the TPR of {found.attack}": found.tpr_ceiling,
         f"the p-value of {found.attack}": found.adjusted_p,
+        f"the p-value against chance of {found.attack}": found.compared and found.compared.chance,
     }

@@ -9,7 +9,7 @@ from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
-from reports import assumption_tables, audit_files, audit_table
+from reports import assumption_tables, audit_files, audit_table, defense_sentences, defense_table
 from reports.findings import Findings, Verdict
 from reports.table import Table
 
@@ -29,15 +29,19 @@ def console() -> Console:
 
 def show(findings: Findings, console: Console) -> None:
     """Print an audit, verdict last, where the eye is; a narrow terminal gets fewer columns."""
+    defenses = defense_table.of_findings(findings).printed()
     for title, table in (
         ("Promised, and what it cost", audit_table.cells(findings)),
         ("Broken assumptions, each priced on its own", assumption_tables.broken(findings)),
         ("Taken", audit_table.attacks(findings)),
+        ("What each defense stops", defenses),
     ):
         if table.rows:
             console.print(fitting(title, table, console), "")
-    for note in audit_files.notes(findings):
+    for note in (*defenses.notes, *audit_files.notes(findings)):
         console.print(note, style="dim", highlight=False)
+    for sentence in defense_sentences.of_audit(findings):
+        console.print(sentence, highlight=False)
     for cell in findings.cells:
         verdict = Text(cell.verdict.value, style=_STYLES[cell.verdict])
         console.print(Text.assemble(f"{cell.name}: ", verdict, f"  {'; '.join(cell.reasons)}"))

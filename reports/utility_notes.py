@@ -20,17 +20,23 @@ _PUBLISHED = ("published", "as published", *_NOTHING)
 
 @dataclass(frozen=True, kw_only=True)
 class NotedTable(Table):
-    """A table that says once below it what is the same in every row; CSV and JSON have every column."""
+    """A table that says once below it what is the same in every row; CSV and JSON have every column.
+
+    Attributes:
+        said_once: keys of columns that leave the table where all rows agree.
+    """
+
+    said_once: tuple[str, ...] = _SAID_ONCE
 
     def markdown(self) -> str:
         """Return the table in GitHub's Markdown, and below it what is said once, a paragraph each."""
-        return self._printed().markdown()
+        return self.printed().markdown()
 
     def latex(self) -> str:
         """Return the table for the package booktabs, and below it what is said once, in small print."""
-        return self._printed().latex()
+        return self.printed().latex()
 
-    def _printed(self) -> Table:
+    def printed(self) -> Table:
         """Return the columns that differ from row to row, with sentences about the others."""
         texts = {
             column.key: [column.show(row.get(column.key)) for row in self.rows] for column in self.columns
@@ -44,10 +50,11 @@ class NotedTable(Table):
 
     def _same(self, key: str, texts: Sequence[str]) -> str | None:
         """Return what a column says of every measured row, if it says nothing else of published ones."""
-        if key not in _SAID_ONCE:
+        if key not in self.said_once:
             return None
-        measured = {t for t, row in zip(texts, self.rows, strict=True) if row.get("source") == "measured"}
-        rest = {t for t, row in zip(texts, self.rows, strict=True) if row.get("source") != "measured"}
+        rows = list(zip(texts, self.rows, strict=True))
+        measured = {text for text, row in rows if row.get("source", "measured") == "measured"}
+        rest = {text for text, row in rows if row.get("source", "measured") != "measured"}
         (value, *others) = measured or {""}
         return value if not others and value not in _NOTHING and rest <= {value, *_PUBLISHED} else None
 
@@ -63,7 +70,8 @@ class NotedTable(Table):
 def _missing(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not columns:
         return []
-    reasons = {str(row["reason"]) for row in rows if row.get("source") == "measured" and row.get("reason")}
+    measured = [row for row in rows if row.get("source", "measured") == "measured"]
+    reasons = {str(row["reason"]) for row in measured if row.get("reason")}
     why = f" ({reasons.pop()})" if len(reasons) == 1 else " (reasons: --format json)" if reasons else ""
     return [f"Left out, as no row has them: {', '.join(column.title for column in columns)}{why}."]
 

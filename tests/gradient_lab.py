@@ -15,7 +15,7 @@ import torch
 from accountant.contract import Contract, Query, Relation
 from accountant.events import Event, Gaussian, NonPrivate
 from privkit.data.vader import Vader
-from privkit.exposure import BatchRecords, Exposure, GradientView, Trace
+from privkit.exposure import BatchRecords, ClientRecords, Exposure, GradientView, Trace
 from privkit.models import _transformers
 from privkit.models.minilm import Minilm
 from privkit.release import Release, Update
@@ -280,6 +280,64 @@ def case(
         losses=losses,
     )
     return Case(view=view, records=records, members=np.array(members))
+
+
+def data_set(
+    bank: Exposure, rng: np.random.Generator, *, rounds: int, batch: int, records: int, public: int
+) -> tuple[GradientView, ClientRecords, np.ndarray]:
+    """Return uploads of one client over many rounds of a model that stays as it is, and who is in its data set.
+
+    Args:
+        bank: the first ``public`` records are the attacker's own.
+        rng: draws the data set and the batches.
+        rounds: uploads.
+        batch: records behind each, drawn from the data set.
+        records: of the data set; as many others are asked about.
+        public: records that the attacker owns.
+    """
+    drawn = rng.permutation(np.arange(public, len(bank.losses)))[: 2 * records]
+    releases = []
+    for round in range(rounds):
+        sent = taken(bank, rng.choice(drawn[:records], batch, replace=False))
+        named = upload(sent, rng, sigma=None, clip=1.0, transport="fp32")
+        releases.append(
+            Release(round=round, client=0, payload=Update(named=named, means="gradient"), event=PLAIN)
+        )
+    asked, owned = taken(bank, drawn), taken(bank, np.arange(public))
+    view = GradientView(
+        tuple(releases),
+        batch_size=batch,
+        asked=dict.fromkeys(range(rounds), asked),
+        public=dict.fromkeys(range(rounds), owned),
+    )
+    zeros = np.zeros(2 * records, np.int64)
+    about = ClientRecords(vectors=np.zeros((2 * records, 1)), labels=zeros, clients=zeros)
+    return view, about, np.arange(2 * records) < records
+
+
+def weights(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Return the weights of a map as linear maps are initialised."""
+    return rng.uniform(-1, 1, shape) / shape[1] ** 0.5
+
+
+def weights_of(passes: Exposure, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return weights of every traced map, by name."""
+    return {n: weights(rng, (t.slopes.shape[-1], t.inputs.shape[-1])) for n, t in passes.traces.items()}
+
+
+def penalised(case: Case, w: dict[str, np.ndarray], strength: float, *, known: bool = True) -> Case:
+    """Return the same uploads with a multiple of the weights in every map but the head."""
+    releases = []
+    for client, r in enumerate(case.view.releases):
+        assert isinstance(r.payload, Update)
+        clip = 1 / (1 + client)  # of each client its own
+        named = {
+            n: np.asarray(clip * (g + (strength * w[n] if n != "head" else 0.0)), np.float32)
+            for n, g in r.payload.named.items()
+        }
+        releases.append(replace(r, payload=Update(named=named, means="gradient")))
+    view = replace(case.view, releases=tuple(releases), weights={0: w} if known else {})
+    return replace(case, view=view)
 
 
 def upload(

@@ -71,6 +71,11 @@ def test_the_other_files_of_attacks_are_valid(name):
         ("attacks: [{tier: client}]", "names no attack"),
         ("attacks: [null]", "names no attack"),
         ("attacks: [cosine, cosine]", "attack cosine stands there twice"),
+        (
+            "attacks: [{name: matched_filter, estimator: dual}, {name: matched_filter, estimator: dual, ridge: 1}]",
+            r"attack matched_filter \(dual\) stands there twice",
+        ),
+        ("attacks: [inversion, inversion]", r"attack inversion \(public\) stands there twice"),
         ("attacks: [{name: inversion, step: 3}]", "unknown key 'step'; .* Did you mean steps?"),
         ("attacks: [{name: inversion, steps: 0}]", "steps=0: input should be greater than or equal to 1"),
         ("attacks: []", r"attacks is \[\]; list attacks"),
@@ -105,6 +110,12 @@ def test_a_model_attack_can_be_asked_of_the_personalised_model(tmp_path, name):
     plain, own = [a for a in attacks if isinstance(a, AbstractAttack) and a.name == name]
     assert (plain.assumed.tier, own.assumed.tier) == (plain.threat.tier, "insider")
     assert any("outside the claimed guarantee" in known for known in own.assumed.knows)
+
+
+@pytest.mark.parametrize("name", ["matched_filter", "head_only"])
+def test_two_estimators_of_one_attack_may_stand_in_one_file(tmp_path, name):
+    attacks = configured(written(tmp_path, f"attacks: [{name}, {{name: {name}, estimator: dual}}]"))
+    assert [a.label for a in attacks if a.name == name] == [name, f"{name} (dual)"]
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,13 @@ def test_a_file_of_split_learning_is_said_to_be_one() -> None:
         load(CONFIGS / "fsha.yaml")
 
 
+@pytest.mark.parametrize("kind", [RunConfig, FinetuneConfig])
+def test_a_key_of_the_other_federation_is_unknown_and_its_command_is_not_named(kind: Any, path: Path) -> None:
+    path.write_text("method: fedproto\ntuning: lora\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"unknown key '(method|tuning)'"):
+        load_as(kind, path)
+
+
 def test_a_server_that_does_not_fit_its_method_is_refused_without_all_settings(path: Path) -> None:
     text = yaml.safe_dump(changed(method="local_only", server="stalling_prototypes"))
     with pytest.raises(

@@ -62,7 +62,7 @@ def test_the_file_is_json_without_bare_infinities(tmp_path: Path) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 5
+    assert json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)["schema"] == 6
 
 
 def changed(**changes: Any) -> Findings:
@@ -119,12 +119,12 @@ def test_a_report_is_written_where_the_findings_are(tmp_path: Path, below: str) 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('{"schema": 99, "findings": {}}', "has schema 99; this version reads 5"),
+        ('{"schema": 99, "findings": {}}', "has schema 99; this version reads 6"),
         ("[]", "has schema None"),
-        ('{"schema": 5', "not valid JSON"),
-        ('{"schema": 5}', "does not hold an audit's findings"),
-        ('{"schema": 4}', "has schema 4"),
-        ('{"schema": 5, "findings": {"cells": []}}', r"does not hold an audit's findings \(verdict\)"),
+        ('{"schema": 6', "not valid JSON"),
+        ('{"schema": 6}', "does not hold an audit's findings"),
+        ('{"schema": 5}', "has schema 5"),
+        ('{"schema": 6, "findings": {"cells": []}}', r"does not hold an audit's findings \(verdict\)"),
     ],
 )
 def test_another_file_is_refused_in_one_sentence(tmp_path: Path, text: str, complaint: str) -> None:

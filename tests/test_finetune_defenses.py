@@ -10,9 +10,11 @@ from torch.nn.functional import cross_entropy
 from accountant import claims, subsampled
 from accountant.contract import Relation
 from accountant.events import Repeated, SubsampledGaussian
+from privkit import plug
 from privkit.errors import InputError
 from privkit.finetune import sweeps
 from privkit.finetune.batches import Batch
+from privkit.finetune.defenses._base import AbstractTuningDefense
 from privkit.finetune.defenses._fisguard import independent_columns, leading, numerical_rank
 from privkit.finetune.defenses._min_max import MinMaxGuard
 from privkit.finetune.guard import Guard
@@ -443,7 +445,16 @@ def test_the_sweeps_of_the_paper_are_all_there_and_can_be_built():
     paper = {"dpsgd": 5, "l2": 4, "min_max": 5, "dropout": 4, "label_smoothing": 5}
     assert {n: sum(c["name"] == n for c in cells.values()) for n in paper} == paper
     for name, section in cells.items():
-        assert config(defense=section).defense.settings()["name"] == section["name"], name
+        built = config(defense=section).defense
+        assert built.settings()["name"] == section["name"], name
+        assert set(section) == {"name", built.varied} - {""}
+
+
+def test_every_defense_names_the_number_that_says_how_strong_it_is():
+    for name, found in plug.every("privkit.finetune.defenses"):
+        assert issubclass(found, AbstractTuningDefense)
+        assert (found.varied == "") == (name == "none")
+        assert name == "none" or found.model_fields[found.varied].annotation in (int, float)
 
 
 @pytest.mark.parametrize(

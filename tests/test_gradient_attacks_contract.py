@@ -1,12 +1,13 @@
 """What every attack on gradients keeps to: a score per candidate, from uploads and passes and nothing else."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from attacks._base import NotApplicableError, ThreatModel
+from attacks._base import Family, NotApplicableError, ThreatModel
 from attacks.gradient._base import GradientAttack, LayerAttack
 from attacks.gradient._trajectory import TrajectoryAttack
 from attacks.statistics.auc import auc
@@ -56,6 +57,18 @@ def test_it_declares_who_attacks_and_what_is_known(attack):
     assert attack.asks_about == "records"
     assert attack.citation
     assert plug.build(PACKAGE, attack.settings()) == attack
+
+
+@every_attack
+def test_it_declares_what_tables_of_defenses_compare_it_as(attack):
+    assert attack.family in get_args(Family)
+
+
+def test_one_attack_is_projres_so_that_nobody_chooses_among_several_and_others_are_not_compared():
+    of_gradients = [build(name) for name in NAMES]
+    assert [a.name for a in of_gradients if a.family == "projection"] == ["projres"]
+    assert {a.family for a in of_gradients} == set(get_args(Family))
+    assert {getattr(a, "family", None) for a in all_attacks() if a.name not in NAMES} == {None}
 
 
 def test_an_audit_knows_all_of_them_and_no_name_is_taken_twice():

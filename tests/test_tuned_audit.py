@@ -12,7 +12,7 @@ from accountant.contract import Contract, Relation
 from accountant.events import Event, Gaussian, NonPrivate, Repeated, SubsampledGaussian
 from attacks._base import AbstractAttack
 from privkit.audit._tuned import batch_ceiling
-from privkit.audit.choice import every_attack
+from privkit.audit.choice import configured, every_attack
 from privkit.audit.run import audit
 from privkit.cli.train import train
 from privkit.errors import InputError
@@ -21,6 +21,12 @@ from privkit.release import Release, Update
 from privkit.store import Run
 from privkit.study import load, load_as, tunes
 from privkit.transcript import Transcript
+from reports import audit_files
+from reports.defense_cells import FAMILIES
+from reports.defense_sentences import of_audit
+from reports.defense_table import defenses
+from reports.figures import privacy_utility
+from reports.findings import Findings
 from tests.finetuned import TINY
 
 CELLS = {
@@ -41,7 +47,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tuned")
     file = written(folder / "tuned.yaml", cells=CELLS)
     train(
-        file,
+        [file],
         out=folder / "runs",
         data=None,
         cells=[],
@@ -54,6 +60,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs"
 
 
+@pytest.fixture(scope="module")
+def audited(trained: Path) -> Findings:
+    return audit(trained)
+
+
 def test_a_file_with_a_tuning_is_about_the_gradient_lab(tmp_path):
     file = written(tmp_path / "tuned.yaml", cells=CELLS)
     assert tunes(file)
@@ -63,21 +74,74 @@ def test_a_file_with_a_tuning_is_about_the_gradient_lab(tmp_path):
         load(file)
 
 
-def test_an_audit_asks_attacks_on_gradients_and_no_others(trained):
-    findings = audit(trained)
-    assert not findings.failed
-    assert [cell.name for cell in findings.cells] == sorted(CELLS)
-    for cell in findings.cells:
+def test_an_audit_asks_attacks_on_gradients_and_no_others(audited):
+    assert not audited.failed
+    assert [cell.name for cell in audited.cells] == sorted(CELLS)
+    for cell in audited.cells:
         assert {taken.attack for taken in cell.taken} == ON_GRADIENTS
         assert "random_bert" in cell.model
 
 
-def test_a_record_in_a_batch_is_held_against_the_ceiling_of_that_batch(trained):
+def test_a_record_in_a_batch_is_held_against_the_ceiling_of_that_batch(audited):
     """Amplification keeps secret who is in a batch, and that is what is asked."""
-    (cell,) = [cell for cell in audit(trained).cells if cell.name == "dpsgd"]
+    (cell,) = [cell for cell in audited.cells if cell.name == "dpsgd"]
     ceilings = [taken.auc_ceiling for taken in cell.taken if not taken.reason]
     assert len(ceilings) > 5
     assert ceilings == pytest.approx([norm.cdf(1 / (2.0 * 2**0.5))] * len(ceilings))
+
+
+def test_what_was_expected_stands_beside_what_was_measured(trained, audited):
+    for cell in audited.cells:
+        told = {t.attack: t for t in cell.taken if t.predicted is not None}
+        assert set(told) == {"matched_filter", "head_only"}
+        for found in told.values():
+            assert found.predicted_by_round == (
+                None,
+                found.predicted,
+            )  # the last of two rounds is asked about
+    (noisy,) = [cell for cell in audited.cells if cell.name == "dpsgd"]
+    (filtered,) = [t for t in noisy.taken if t.attack == "matched_filter"]
+    assert filtered.predicted is not None
+    assert filtered.auc_ceiling is not None
+    assert 0.5 < filtered.predicted < filtered.auc_ceiling
+    assert f"predicted {filtered.predicted:.3f}, measured" in audit_files.markdown(audited)
+    assert audit(trained) == audited  # kept with the scores
+
+
+def test_two_estimators_have_a_row_and_a_file_each(trained, tmp_path):
+    file = tmp_path / "attacks.yaml"
+    file.write_text(
+        "attacks: [matched_filter, {name: matched_filter, estimator: kronecker}]", encoding="utf-8"
+    )
+    both = [attack for attack in configured(file) if attack.name == "matched_filter"]
+    copy = tmp_path / "runs"
+    shutil.copytree(trained / "fisguard", copy)
+    (cell,) = audit(copy, attacks=both).cells
+    assert [t.attack for t in cell.taken] == ["matched_filter", "matched_filter (kronecker)"]
+    kept = {path.name for path in (copy / "seed-0" / "audit").iterdir()}
+    assert {"matched_filter.parquet", "matched_filter-kronecker.parquet"} <= kept
+    assert cell.taken[0].auc != cell.taken[1].auc
+
+
+def test_every_cell_is_a_row_of_the_table_of_defenses_and_every_protected_one_has_a_sentence(audited):
+    table, cells = defenses([("tuned", audited)])
+    assert [(row["defense"], row["strength"]) for row in table.rows] == [
+        ("none", None),
+        ("dpsgd", 2.0),
+        ("fisguard", 2.0),
+    ]
+    for row in table.rows:
+        assert row["projection_attack"] == "projres"
+        assert [row[f"{family}_tried"] for family in FAMILIES] == [1, 7, 5]
+        assert row["accuracy"] is not None
+        assert row["bytes_per_round"] > 0
+    assert table.rows[1]["ceiling"] == pytest.approx(norm.cdf(1 / (2.0 * 2**0.5)))
+    first, second = of_audit(audited)
+    assert first.startswith("dpsgd (noise multiplier 2) ")
+    assert second.startswith("fisguard (rank 2) ")
+    drawn = privacy_utility.draw(cells)
+    assert drawn is not None
+    assert len(drawn.axes) == 3
 
 
 def test_scores_do_not_depend_on_the_truth(trained, tmp_path):
@@ -102,7 +166,7 @@ def test_changed_settings_are_refused_before_anything_is_trained(trained, tmp_pa
     file = written(tmp_path / "tuned.yaml", cells=CELLS, batch=5)
     with pytest.raises(InputError, match="was created with another config"):
         train(
-            file,
+            [file],
             out=copy,
             data=None,
             cells=[],

@@ -70,6 +70,10 @@ class GradientAttack(AbstractAttack):
             return np.zeros(len(candidates))
         return fused(np.stack(found), np.stack(asked), rule=self.rounds, top=self.top_rounds)
 
+    def over_rounds(self, scores_RN: Float64[np.ndarray, "R N"]) -> Float64[np.ndarray, " N"]:
+        """Return what :meth:`score` says of several rounds, from what it says of each alone."""
+        return fused(scores_RN, np.ones(scores_RN.shape, bool), rule=self.rounds, top=self.top_rounds)
+
     @abstractmethod
     def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
         """Return a score of each candidate of one upload; 0 for all where it holds no information.

@@ -76,6 +76,7 @@ def filtered(seen: Seen, estimator: Estimator, *, ridge: float | None) -> np.nda
         seen.sent,
         Batch(seen.batch_size, noise.std),
         is_gradient=seen.is_gradient,
+        unknown=seen.unknown,
     )
 
 

@@ -14,14 +14,17 @@ moment of n public gradients, the rows of P, and a base E that is diagonal in so
 .. math:: M g = D g - D P^T \left( \tfrac{n}{(B - 1) s} I + P D P^T \right)^{-1} P D g
 
 so that nothing larger than n x n is factored, whatever the model's size. Gradients are clipped as the client clipped
-them. A delta is known up to a factor: it is given the length that is expected of a sum.
+them. A delta is known up to a factor: it is given the length that is expected of a sum. Where any multiple of the
+weights W may be in X, their direction says nothing, as if it had infinite variance: :math:`M - M W (W^T M W)^{-1} W^T
+M` takes the place of M.
 
 Source: Turin (1960), "An introduction to matched filters"; Sankararaman et al. (2009) for records in a sum; Woodbury's
 identity: Higham (2002), Problem 13.9. Its use on gradients is ours.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +33,9 @@ from jaxtyping import Float32, Float64
 from attacks.gradient._basis import Basis
 from attacks.gradient._inner import Sent
 from privkit.exposure import Exposure
+
+Rows = Mapping[str, Float64[np.ndarray, "N p"]]
+"""Gradients of some records by map, each in the basis of the map."""
 
 _LEAST_OTHERS = 0.5
 """Other records behind an upload, at least: those of a batch of one have no spread to divide by."""
@@ -91,16 +97,18 @@ class Filter:
             self._rows[name] = found_Pp.astype(np.float32)
         return self._rows[name]
 
-    def whitened(
-        self, candidates: Exposure, factor_N: Float64[np.ndarray, " N"], names: tuple[str, ...], batch: Batch
-    ) -> Iterator[Whitened]:
+    def own(self, candidates: Exposure, factor_N: Float64[np.ndarray, " N"], names: tuple[str, ...]) -> Rows:
+        """Return g of some candidates by map, in the basis of each."""
+        return {name: self.bases[name].rows(candidates.traces[name], factor_N) for name in names}
+
+    def whitened(self, own: Rows, batch: Batch) -> Iterator[Whitened]:
         """Yield g and M g of some candidates, map by map."""
-        own = {name: self.bases[name].rows(candidates.traces[name], factor_N) for name in names}
         if not self.share:
             for name, rows_Np in own.items():
                 yield Whitened(name, rows_Np, rows_Np * self._inverse_base(name, batch))
             return
-        seen_PN = np.zeros((len(self.weight), len(factor_N)))
+        names = tuple(own)
+        seen_PN = np.zeros((len(self.weight), len(own[names[0]])))
         for name, rows_Np in own.items():
             seen_PN += self._sample(name) @ (rows_Np * self._inverse_base(name, batch)).T
         inner_PP = self._inner(names, batch) + np.eye(len(seen_PN)) * len(seen_PN) / (
@@ -136,6 +144,7 @@ def matched(
     batch: Batch,
     *,
     is_gradient: bool,
+    unknown: Sent = MappingProxyType({}),
 ) -> Float64[np.ndarray, " N"]:
     """Return the matched filter of each candidate; 0 for one without a gradient.
 
@@ -146,15 +155,36 @@ def matched(
         sent: a mean of gradients, by map.
         batch: what is known of it.
         is_gradient: whether its length is that of a mean gradient; if not, it is given an expected length.
+        unknown: by map, what any multiple of may be in what was sent; such directions say nothing.
     """
     names = tuple(name for name in sent if name in filter.bases)
     times = batch.size if is_gradient else _scale(filter, sent, names, batch)
-    found_N, power_N = np.zeros(len(factor_N)), np.zeros(len(factor_N))
-    for name, own_Np, directions_Np in filter.whitened(candidates, factor_N, names, batch):
+    count, odd = len(factor_N), [name for name in names if name in unknown]
+    own = filter.own(candidates, factor_N, names)
+    if odd:
+        own = {name: np.concatenate([rows, _odd(filter, unknown, odd, name)]) for name, rows in own.items()}
+    found_K, power_K = np.zeros(count + len(odd)), np.zeros(count + len(odd))
+    across_KU = np.zeros((count + len(odd), len(odd)))
+    for name, own_Kp, directions_Kp in filter.whitened(own, batch):
         left_p = times * filter.bases[name].rotated(sent[name]).ravel() - batch.size * filter.mean(name)
-        found_N += directions_Np @ left_p
-        power_N += np.einsum("np,np->n", directions_Np, own_Np)
-    return standardised(found_N, power_N)
+        found_K += directions_Kp @ left_p
+        power_K += np.einsum("kp,kp->k", directions_Kp, own_Kp)
+        across_KU += directions_Kp @ own_Kp[count:].T
+    if not odd:
+        return standardised(found_K, power_K)
+    along_NU = np.linalg.solve(across_KU[count:], across_KU[:count].T).T
+    return standardised(
+        found_K[:count] - along_NU @ found_K[count:],
+        power_K[:count] - (along_NU * across_KU[:count]).sum(1),
+    )
+
+
+def _odd(filter: Filter, unknown: Sent, odd: Sequence[str], name: str) -> Float64[np.ndarray, "U p"]:
+    """Return, of one map, a row for each direction that says nothing; each lies in one map."""
+    rows_Up = np.zeros((len(odd), filter.bases[name].energy.size))
+    if name in odd:
+        rows_Up[odd.index(name)] = filter.bases[name].rotated(unknown[name].astype(np.float64)).ravel()
+    return rows_Up
 
 
 def standardised(

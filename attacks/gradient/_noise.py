@@ -1,5 +1,6 @@
 """What a server knows of the noise on one gradient, from the event that came with it."""
 
+import math
 from dataclasses import dataclass
 
 from accountant.contract import Query
@@ -20,6 +21,10 @@ class Noise:
 
     clip_norm: float = float("inf")
     std: float = 0.0
+
+    def of_many(self, senders: int) -> "Noise":
+        """Return the noise on the sum of so many messages, each with noise of its own."""
+        return Noise(self.clip_norm, self.std * math.sqrt(senders))
 
 
 def noise_of(release: Release) -> Noise:

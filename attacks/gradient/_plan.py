@@ -14,7 +14,7 @@ from attacks.gradient._seen import passes_of
 from attacks.gradient._snr import effective_dimension
 from privkit.exposure import Exposure
 
-_LEAST_RECORDS = 8
+LEAST_RECORDS = 8
 _NEARLY_ONE = 1 - 1e-9
 
 
@@ -60,9 +60,9 @@ def predicted(
         ValueError: there are too few records.
     """
     count = len(public.losses)
-    if count < _LEAST_RECORDS:
+    if count < LEAST_RECORDS:
         raise ValueError(
-            f"{count} public records are too few to predict from; give at least {_LEAST_RECORDS}."
+            f"{count} public records are too few to predict from; give at least {LEAST_RECORDS}."
         )
     used = tuple(public.traces) if names is None else names
     batch, aucs = Batch(batch_size, noise.std), []
@@ -88,7 +88,7 @@ def _moments(
     factor_N = clip_factors(rest, clip_norm)
     inner_NN, squares_N = np.zeros((len(factor_N), len(factor_N))), np.zeros(len(factor_N))
     known = tuple(name for name in names if name in filter.bases)
-    for _, own_Np, directions_Np in filter.whitened(rest, factor_N, known, batch):
+    for _, own_Np, directions_Np in filter.whitened(filter.own(rest, factor_N, known), batch):
         inner_NN += directions_Np @ own_Np.T
         squares_N += np.einsum("np,np->n", directions_Np, directions_Np)
     signal_N = np.diag(inner_NN).copy()

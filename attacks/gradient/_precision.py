@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
+from privkit.release import Payload, Update
+
 LOSSLESS = 16 * float(np.finfo(np.float32).eps)
 """Ten times what sums in float32 were measured to leave, as a share of the largest singular value (MiniLM: 2e-7)."""
 _HALF_BITS = {"fp16": 10, "bf16": 7}
@@ -95,6 +97,13 @@ def floor_of(
     margin = known_noise_factor(beta) / (1 + math.sqrt(beta))
     edge = margin * _largest_of_noise(_rounding(gradient_md, transport) + std**2)
     return Floor(relative=LOSSLESS, absolute=edge, by_median=unknown_noise)
+
+
+def stored(payload: Payload, name: str) -> np.dtype:
+    """Return the type of numbers that one map's gradient was stored in."""
+    return (
+        payload.tensors()[f"{payload.means}.{name}"].dtype if isinstance(payload, Update) else np.dtype("f4")
+    )
 
 
 def _largest_of_noise(variance_md: Float64[np.ndarray, "m d"]) -> float:

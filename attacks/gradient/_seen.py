@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -11,8 +12,10 @@ from jaxtyping import Float64, Int64
 from attacks._base import NotApplicableError
 from attacks._known_noise import words
 from attacks.gradient._noise import Noise, noise_of
+from attacks.gradient._precision import TRANSPORTS, Floor, floor_of, stored
+from attacks.gradient._pull import Pull, pull_of
 from privkit.exposure import BatchRecords, Exposure, GradientView, Trace
-from privkit.release import Payload, Release, Update
+from privkit.release import Release, Update
 from privkit.transcript import Records
 
 Rows = Int64[np.ndarray, " N"]
@@ -29,7 +32,9 @@ class Seen:
         rows: places of the candidates among all that are asked about, shape [N].
         candidates: their passes at the weights of this round.
         public: passes of the attacker's own records at the same weights; ``None`` where it owns none.
-        sent: gradients [m, d] by map, of maps that were traced; up to one positive factor where a delta was sent.
+        sent: gradients [m, d] by map, of maps that were traced; up to one positive factor where a delta was sent, and
+            without the multiple of the weights that a penalty adds, where that is known.
+        unknown: weights [m, d] of maps of which any multiple may have been added to what was sent.
         kept: what attacks made of the public records of this round, to be used again for other uploads.
     """
 
@@ -39,6 +44,7 @@ class Seen:
     candidates: Exposure
     public: Exposure | None
     sent: Mapping[str, np.ndarray]
+    unknown: Mapping[str, np.ndarray] = field(default_factory=dict)
     kept: dict[Hashable, Any] = field(default_factory=dict)
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
@@ -59,12 +65,12 @@ class Seen:
 
     @cached_property
     def noise(self) -> Noise:
-        """Return the clip and the noise of the upload.
+        """Return the clip and the noise of the upload; every sender added noise of its own to its sum.
 
         Raises:
             NotApplicableError: they are not known.
         """
-        return noise_of(self.release)
+        return noise_of(self.release).of_many(self.view.senders)
 
     @property
     def owned(self) -> Exposure:
@@ -86,15 +92,15 @@ class Seen:
         Raises:
             NotApplicableError: it was not trained, or not uploaded.
         """
+        found = head_of(self.candidates)
+        if found is not None and found in self.sent:
+            return found
         last = list(self.candidates.traces)[-1]
-        outputs = self.candidates.traces[last].slopes.shape[-1]
-        if last not in self.sent or outputs != self.candidates.logits.shape[1]:
-            raise NotApplicableError(
-                f"map {last} is the last one traced, gives {outputs} numbers and "
-                f"{'was' if last in self.sent else 'was not'} sent; an attack on the head needs the gradient of the "
-                f"map that gives the {self.candidates.logits.shape[1]} logits"
-            )
-        return last
+        raise NotApplicableError(
+            f"map {last} is the last one traced, gives {self.candidates.traces[last].slopes.shape[-1]} numbers and "
+            f"{'was' if last in self.sent else 'was not'} sent; an attack on the head needs the gradient of the "
+            f"map that gives the {self.candidates.logits.shape[1]} logits"
+        )
 
     def only(self, name: str) -> "Seen":
         """Return what one map alone shows."""
@@ -119,15 +125,58 @@ def seen(view: GradientView, candidates: Records) -> Iterator[Seen]:
                 raise NotApplicableError(f"client {client} sent nothing in round {round}")
             if release is None:
                 continue
+            sent = _maps(view, release, passes)
+            pull = pulled(view, release, sent, passes)
             yield Seen(
                 view=view,
                 release=release,
                 rows=rows[own],
                 candidates=passes_of(passes, own),
                 public=public,
-                sent=_maps(view, release, passes),
+                sent=pull.without(sent, weights_of(view, release)),
+                unknown=pull.unknown,
                 kept=kept,
             )
+
+
+_PULLS: "WeakKeyDictionary[GradientView, dict[tuple[int, int], Pull]]" = WeakKeyDictionary()
+"""Found once for all attacks."""
+
+
+def pulled(view: GradientView, release: Release, sent: Mapping[str, np.ndarray], passes: Exposure) -> Pull:
+    """Return what multiple of the weights that the server sent out is in an upload."""
+    kept, key = _PULLS.setdefault(view, {}), (release.round, release.client)
+    if key not in kept:
+        weights = weights_of(view, release)
+        kept[key] = (
+            pull_of(sent, weights, partial(_floor, view, release, sent), head=head_of(passes))
+            if view.transport in TRANSPORTS and not _noisy(release)
+            else Pull(unknown={name: weights[name] for name in sent if np.any(weights.get(name, 0.0))})
+        )
+    return kept[key]
+
+
+def _floor(view: GradientView, release: Release, sent: Mapping[str, np.ndarray], name: str) -> Floor:
+    return floor_of(sent[name], transport=view.transport, stored=stored(release.payload, name))
+
+
+def _noisy(release: Release) -> bool:
+    """Return whether noise was, or may have been, put on an upload."""
+    try:
+        return noise_of(release).std > 0
+    except NotApplicableError:
+        return True
+
+
+def weights_of(view: GradientView, release: Release) -> Mapping[str, np.ndarray]:
+    """Return the weights that a round began with, by map; none where they are not known."""
+    return view.weights.get(release.round, {})
+
+
+def head_of(passes: Exposure) -> str | None:
+    """Return the name of the map that gives the logits, the last one, if it was traced."""
+    name, trace = list(passes.traces.items())[-1]
+    return name if trace.slopes.shape[-1] == passes.logits.shape[1] else None
 
 
 def passes_of(passes: Exposure, rows: Rows) -> Exposure:
@@ -155,13 +204,6 @@ def sent_matrices(view: GradientView, release: Release) -> Mapping[str, np.ndarr
     except TypeError:
         raise NotApplicableError(f"clients sent {words(release.payload)}, not gradients") from None
     return {name: array.astype(np.float64, copy=False) for name, array in found.items()}
-
-
-def stored(payload: Payload, name: str) -> np.dtype:
-    """Return the type of numbers that one map's gradient was stored in."""
-    return (
-        payload.tensors()[f"{payload.means}.{name}"].dtype if isinstance(payload, Update) else np.dtype("f4")
-    )
 
 
 def losses_of(view: GradientView, candidates: Records) -> Float64[np.ndarray, "N rounds"]:

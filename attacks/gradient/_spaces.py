@@ -4,8 +4,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from attacks._base import NotApplicableError
-from attacks.gradient._precision import TRANSPORTS, Floor, floor_of
-from attacks.gradient._seen import Seen, stored
+from attacks.gradient._precision import TRANSPORTS, Floor, floor_of, stored
+from attacks.gradient._seen import Seen
 from attacks.gradient._subspace import Subspace, subspace
 
 

@@ -18,6 +18,7 @@ class CandidateLoss(GradientAttack):
 
     citation: ClassVar[str] = "yeom2018"
     threat: ClassVar[ThreatModel] = server(LABEL)
+    family = "rival"
 
     def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
         if not np.isfinite(seen.candidates.losses).all():

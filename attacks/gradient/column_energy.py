@@ -29,6 +29,7 @@ class ColumnEnergy(LayerAttack):
 
     citation: ClassVar[str] = "projres"
     threat: ClassVar[ThreatModel] = server(LABEL)
+    family = "adaptive"
 
     layers: Rule = Field(
         default="mean", description="over maps: mean, largest score, top few, smallest, or the last"

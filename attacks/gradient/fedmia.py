@@ -18,7 +18,7 @@ from jaxtyping import Float64
 from attacks._base import NotApplicableError, ThreatModel
 from attacks.gradient._base import LABEL, GradientAttack, server
 from attacks.gradient._inner import Sent, cosines
-from attacks.gradient._seen import Seen, sent_matrices
+from attacks.gradient._seen import Seen, pulled, sent_matrices, weights_of
 
 _LEAST_OTHERS, _SPREADS = 2, 3.0
 
@@ -28,6 +28,7 @@ class Fedmia(GradientAttack):
 
     citation: ClassVar[str] = "zhu2025fedmia"
     threat: ClassVar[ThreatModel] = server(LABEL, "uploads of other clients in the same round")
+    family = "rival"
 
     def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
         others = _of_others(seen)
@@ -49,7 +50,9 @@ def _of_others(seen: Seen) -> list[Sent]:
             continue
         sent = sent_matrices(seen.view, release)
         if all(name in sent and sent[name].shape == own.shape for name, own in seen.sent.items()):
-            found.append({name: sent[name] for name in seen.sent})
+            same = {name: sent[name] for name in seen.sent}
+            pull = pulled(seen.view, release, same, seen.candidates)
+            found.append(pull.without(same, weights_of(seen.view, release)))
     return found
 
 

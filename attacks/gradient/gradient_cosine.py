@@ -20,6 +20,7 @@ class GradientCosine(GradientAttack):
 
     citation: ClassVar[str] = "li2023passive"
     threat: ClassVar[ThreatModel] = server(LABEL)
+    family = "rival"
 
     def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
         return cosines(seen.candidates, [seen.sent])[:, 0]

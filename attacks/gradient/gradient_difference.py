@@ -29,6 +29,7 @@ class GradientDifference(GradientAttack):
 
     citation: ClassVar[str] = "li2023passive"
     threat: ClassVar[ThreatModel] = server(LABEL, BATCH)
+    family = "rival"
 
     squared: bool = Field(default=True, description="squares of lengths, as published; false: lengths")
 

@@ -30,6 +30,7 @@ class JointDecoding(GradientAttack):
 
     citation: ClassVar[str] = "lawson1974"
     threat: ClassVar[ThreatModel] = server(LABEL, BATCH, NOISE)
+    family = "adaptive"
 
     ridge: float = Field(
         default=1e-8,

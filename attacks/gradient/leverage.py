@@ -31,6 +31,7 @@ class Leverage(LayerAttack):
 
     citation: ClassVar[str] = "mahoney2011"
     threat: ClassVar[ThreatModel] = server(PUBLIC)
+    family = "adaptive"
 
     layers: Rule = Field(
         default="mean", description="over maps: mean, largest score, top few, smallest, or the last"

@@ -21,6 +21,7 @@ class LossTrend(TrajectoryAttack):
 
     citation: ClassVar[str] = "chang2024"
     threat: ClassVar[ThreatModel] = server(LABEL, "its weights of every round")
+    family = "rival"
 
     def of_losses(
         self, losses_NR: Float64[np.ndarray, "N R"], candidates: Records

@@ -17,37 +17,18 @@ Source: Turin (1960), "An introduction to matched filters"; Martens and Grosse (
 
 from typing import ClassVar
 
-import numpy as np
-from jaxtyping import Float64
-from pydantic import Field
-
 from attacks._base import ThreatModel
-from attacks.gradient._base import BATCH, LABEL, NOISE, PUBLIC, GradientAttack, server
-from attacks.gradient._filters import Estimator, filtered
+from attacks.gradient._base import BATCH, LABEL, NOISE, PUBLIC, server
+from attacks.gradient._filter_attack import FilterAttack
 from attacks.gradient._seen import Seen
 
 
-class MatchedFilter(GradientAttack):
+class MatchedFilter(FilterAttack):
     """Standardised inner product of a candidate's gradient with the upload, in the metric of public gradients."""
 
     citation: ClassVar[str] = "turin1960, martens2015"
     threat: ClassVar[ThreatModel] = server(LABEL, BATCH, NOISE, PUBLIC)
+    family = "adaptive"
 
-    estimator: Estimator = Field(
-        default="both",
-        description="of the covariance: kronecker (two small factors per map), dual (public gradients), half of each",
-    )
-    ridge: float | None = Field(
-        default=None,
-        gt=0,
-        description="what is added to the covariance: a share of the mean eigenvalue of each factor, its largest left "
-        "out (0.1 by default), or with dual of the largest of all (1e-5)",
-    )
-
-    @property
-    def label(self) -> str:
-        """Return its name, and the estimator if it is not the default."""
-        return self.name if self.estimator == "both" else f"{self.name} ({self.estimator})"
-
-    def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
-        return filtered(seen, self.estimator, ridge=self.ridge)
+    def shown(self, seen: Seen) -> Seen:
+        return seen

@@ -36,6 +36,7 @@ class Projres(LayerAttack):
 
     citation: ClassVar[str] = "projres"
     threat: ClassVar[ThreatModel] = server()
+    family = "projection"
 
     token: Token = Field(
         default="pooled",

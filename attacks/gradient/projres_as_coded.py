@@ -27,7 +27,7 @@ from scipy import linalg
 
 from attacks._base import NotApplicableError, ThreatModel
 from attacks.gradient._base import GradientAttack, server
-from attacks.gradient._seen import Seen
+from attacks.gradient._seen import Seen, head_of
 from attacks.gradient._tokens import by_token
 
 
@@ -36,6 +36,7 @@ class ProjresAsCoded(GradientAttack):
 
     citation: ClassVar[str] = "projres"
     threat: ClassVar[ThreatModel] = server()
+    family = "reproduction"
 
     drop_dead: bool = Field(
         default=False, description="leave out rows that are zero, as the published code for decoders does"
@@ -85,5 +86,4 @@ def _solved(r_mm: Float32[np.ndarray, "m m"], right_mN: Float32[np.ndarray, "m N
 
 def _leads_into_adapter(seen: Seen, name: str) -> bool:
     outputs, inputs = seen.sent[name].shape
-    gives_logits = outputs == seen.candidates.logits.shape[1] and name == list(seen.candidates.traces)[-1]
-    return outputs <= inputs and not gives_logits
+    return outputs <= inputs and name != head_of(seen.candidates)

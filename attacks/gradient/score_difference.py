@@ -19,6 +19,7 @@ class ScoreDifference(StepAttack):
 
     citation: ClassVar[str] = "jagielski2023"
     threat: ClassVar[ThreatModel] = server(LABEL, "its weights after the round")
+    family = "rival"
 
     def of_step(
         self, before_NT: Float64[np.ndarray, "N T"], after_NT: Float64[np.ndarray, "N T"]

@@ -21,6 +21,7 @@ class ScoreRatio(StepAttack):
 
     citation: ClassVar[str] = "jagielski2023"
     threat: ClassVar[ThreatModel] = server(LABEL, "its weights after the round")
+    family = "rival"
 
     def of_step(
         self, before_NT: Float64[np.ndarray, "N T"], after_NT: Float64[np.ndarray, "N T"]

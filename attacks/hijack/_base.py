@@ -64,6 +64,11 @@ class AbstractHijack(Plugin):
     )
 
     @property
+    def label(self) -> str:
+        """Return what it is called beside others: its name and tier."""
+        return f"{self.name} ({self.tier})"
+
+    @property
     def knows(self) -> tuple[str, ...]:
         """Return, in words, everything the attacker has beside the transcript."""
         return KNOWS[self.tier]

@@ -1,12 +1,12 @@
 """Runs that tune a transformer: what their server can compute, and what a claim means for one batch of theirs."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from accountant.events import Event, Gaussian, SubsampledGaussian, leaves
 from accountant.tradeoff import AbstractCurve, GaussianCurve
-from privkit.exposure import BatchRecords, GradientView
+from privkit.exposure import BatchRecords, ClientRecords, GradientView
 from privkit.store import Run
 from privkit.transcript import Transcript
 
@@ -16,8 +16,8 @@ def tunes(config: Mapping[str, Any]) -> bool:
     return "tuning" in config
 
 
-def asked(run: Run) -> BatchRecords:
-    """Return the records that attacks on such a run are asked about."""
+def asked(run: Run) -> BatchRecords | ClientRecords:
+    """Return the records that attacks on such a run are asked about: each in one round, or of a client in all."""
     from privkit.finetune import questions
 
     return questions.read(run)
@@ -28,6 +28,13 @@ def seen(run: Run) -> GradientView:
     from privkit.finetune.view import view
 
     return view(run)
+
+
+def by_round(run: Run) -> Iterator[tuple[int, GradientView]]:
+    """Yield the same round by round, for records that are asked about in all."""
+    from privkit.finetune.view import by_round
+
+    yield from by_round(run)
 
 
 def in_words(config: Mapping[str, Any]) -> str:

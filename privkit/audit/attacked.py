@@ -1,7 +1,9 @@
 """Run every attack on a cell, and every test of its noise; what broke is told, the others go on."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,16 +12,16 @@ from attacks._known_noise import sent_instead
 from attacks._models import shows_models
 from attacks.hijack._base import AbstractHijack
 from privkit.audit import taken
+from privkit.audit.by_round import Progress
 from privkit.audit.choice import Attack
 from privkit.audit.chosen import choices
+from privkit.audit.compared import compared
 from privkit.audit.inverted import invert
 from privkit.audit.left import left
 from privkit.audit.promised import worst_event
 from privkit.audit.white_box import Seen, checks, noise
 from privkit.audit.work import Work, ceiling
 from reports.findings import Inversion, Taken
-
-Progress = Callable[[str, int, int], None]
 
 _UNASKED = {
     "records": "the run has no records to ask about; name some with recorder.ask(...), or split in a configuration",
@@ -34,6 +36,8 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
     seen = [Seen(view, truth, left(view, truth)) for view, truth in zip(work.views, answers, strict=True)]
     look_inside(work, seen)
     failed, unplanted = [], []
+    prepare(work, attacks, progress)
+    tried = Counter(attack.family for attack in attacks if isinstance(attack, AbstractAttack))
     for done, attack in enumerate(attacks):
         progress("audit", done, len(attacks))
         if isinstance(attack, AbstractHijack):
@@ -46,7 +50,7 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
             (work.found if attack.asks_about in _UNASKED else unplanted).append(_nothing(attack, reason))
             continue
         try:
-            work.found.append(_one_attack(work, attack, answers))
+            work.found.append(_one_attack(work, attack, answers, tried[attack.family]))
         except NotApplicableError as reason:
             work.found.append(_nothing(attack, str(reason)))
         except Exception as error:
@@ -65,8 +69,15 @@ def look_inside(work: Work, seen: Sequence[Seen]) -> None:
     work.repeated = [found for view in work.views if (found := taken.repeated(view))]
 
 
+def prepare(work: Work, attacks: Sequence[Attack], progress: Progress) -> None:
+    """Score what is cheaper to score with all attacks at once."""
+    for view in work.views:
+        view.prepare([attack for attack in attacks if isinstance(attack, AbstractAttack)], progress)
+
+
 def keep_scores(work: Work, attacks: Sequence[Attack]) -> None:
     """Keep in ``audit/`` what every attack scores the candidates of a cell; no score needs ``truth/``."""
+    prepare(work, attacks, lambda stage, done, total: None)
     for attack in attacks:
         if isinstance(attack, AbstractHijack) or _unasked(work, attack):
             continue
@@ -103,33 +114,34 @@ def _invert(work: Work, attack: AbstractHijack, answers: list[taken.Truth], prog
         work.inversions.append(invert(work.cell, work.views, answers, attack, progress=progress))
     except Exception as error:
         work.inversions.append(Inversion(attack=attack.name, tier=attack.tier, reason=f"failed: {error}"))
-        return [f"{attack.name} ({attack.tier}) on {work.cell.name}: {type(error).__name__}: {error}"]
+        return [f"{attack.label} on {work.cell.name}: {type(error).__name__}: {error}"]
     return []
 
 
-def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth]) -> Taken:
+def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth], tried: int) -> Taken:
     judged = taken.judge(attack, work.views, answers)
     hold_against_claim(work, attack, judged)
     covered = work.promised is not None and work.promised.claim.covered
-    return taken.measure(
+    found = taken.measure(
         attack,
         judged,
-        limit=work.limit_of(attack.reads) if covered and attack.assumed.tier not in BEYOND else None,
+        limit=work.limit_of(attack) if covered and attack.assumed.tier not in BEYOND else None,
         mu=work.mu,
         delta=work.cell.delta,
         rounds=work.cell.rounds,
         not_gaussian=work.not_gaussian,
     )
+    return found if attack.family is None else replace(found, compared=compared(judged, tried=tried))
 
 
 def hold_against_claim(work: Work, attack: AbstractAttack, judged: taken.Judged) -> None:
     """Test the scores of an attack against the ceiling of the claim, where there is one for it."""
     covered = work.promised is not None and work.promised.claim.covered
     is_canary = attack.about_canaries
-    limit = work.limit_of(attack.reads)
+    limit = work.limit_of(attack)
     if limit is not None and (covered or is_canary) and attack.assumed.tier not in BEYOND:
         for test in taken.against_ceiling(attack, judged, limit):
-            work.p_values[f"{attack.name}/{test.statistic}"] = test.p_value
+            work.p_values[f"{attack.label}/{test.statistic}"] = test.p_value
     if attack.reaches_claim and work.canaries is None:
         work.p_values |= _by_client(work, attack, judged)
         work.canaries = judged
@@ -148,10 +160,17 @@ def _by_client(work: Work, attack: AbstractAttack, judged: taken.Judged) -> dict
         if limit is None:
             continue
         for test in taken.against_ceiling(attack, judged.of(client), limit):
-            found[f"{attack.name}/{test.statistic} of client {client}"] = test.p_value
+            found[f"{attack.label}/{test.statistic} of client {client}"] = test.p_value
     return found
 
 
 def _nothing(attack: AbstractAttack, reason: str) -> Taken:
     threat = attack.assumed
-    return Taken(attack=attack.label, tier=threat.tier, who=threat.who, knows=threat.knows, reason=reason)
+    return Taken(
+        attack=attack.label,
+        tier=threat.tier,
+        who=threat.who,
+        knows=threat.knows,
+        family=attack.family,
+        reason=reason,
+    )

@@ -25,7 +25,8 @@ def configured(path: Path) -> list[Attack]:
     not in it keeps its defaults.
 
     Raises:
-        InputError: the file, an attack or a setting is unknown; or one attack stands there twice.
+        InputError: the file, an attack or a setting is unknown; or two attacks have one label, which is what their rows
+            are called by.
     """
     settings = document(path, known=("attacks",)).get("attacks")
     if not isinstance(settings, list) or not settings:
@@ -42,12 +43,11 @@ def configured(path: Path) -> list[Attack]:
 
 
 def _refuse_twice(given: Sequence[Attack], path: Path) -> None:
-    seen = set()
+    seen = set[str]()
     for attack in given:
-        key = (attack.name, getattr(attack, "tier", None))
-        if key in seen:
-            raise InputError(f"{path}: attack {attack.name} stands there twice; keep one.")
-        seen.add(key)
+        if attack.label in seen:
+            raise InputError(f"{path}: attack {attack.label} stands there twice; keep one.")
+        seen.add(attack.label)
 
 
 def _built(settings: object) -> Attack:

@@ -1,7 +1,7 @@
 """Scores of every candidate, computed once: kept by the content of transcript, candidates and attack."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -10,12 +10,13 @@ import numpy as np
 
 import attacks
 from attacks._base import BEYOND, AbstractAttack, NotApplicableError
-from attacks.statistics.scores import as_scores
+from attacks.gradient._base import GradientAttack
 from privkit import atomic, by_content, plug
 from privkit.audit import _tuned
 from privkit.audit._beyond import seen_by
+from privkit.audit.by_round import ByRound, Progress, finite
 from privkit.errors import InputError
-from privkit.exposure import BatchRecords, GradientView
+from privkit.exposure import BatchRecords, ClientRecords, GradientView
 from privkit.models._cache import sha256_of
 from privkit.store import Run
 from privkit.transcript import InsiderView, Records, ServerView, Transcript
@@ -29,6 +30,7 @@ class Scores:
     """What one attack says about every candidate of a run.
 
     Attributes:
+        expected: AUC that it expected on what each is asked about; not a number where no law told, shape [N].
         whole: from all rounds together, shape [N].
         each: from one round alone, by round; a round it cannot work on is missing.
         until: from all rounds up to one, by round; of attacks on records only some rounds.
@@ -37,6 +39,7 @@ class Scores:
     whole: np.ndarray
     each: Mapping[int, np.ndarray]
     until: Mapping[int, np.ndarray]
+    expected: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +82,10 @@ class RunView:
         if candidates is None:
             raise KeyError(attack.asks_about)
         tier = attack.assumed.tier
-        if isinstance(candidates, BatchRecords):
-            return self._of_batches(attack, candidates)
+        if isinstance(candidates, BatchRecords | ClientRecords):
+            return self._on_gradients(attack, candidates)
         view, candidates = seen_by(tier, self, candidates)
-        file = f"{attack.name}-{tier}" if tier in BEYOND else attack.name
-        path = self.run.path / "audit" / f"{file}.parquet"
+        path = self._kept(attack)
         key = self._key(attack, view, candidates)
         cached = _read(path, key)
         if cached is not None:
@@ -95,20 +97,45 @@ class RunView:
             _scored(attack, view, candidates),
             _by_round(attack, view.only, candidates, rounds),
             _by_round(attack, view.until, candidates, grown),
+            np.full(len(candidates), np.nan),
         )
         _write(path, key, candidates, scores)
         return scores
 
-    def _of_batches(self, attack: AbstractAttack, candidates: BatchRecords) -> Scores:
-        """Return scores of candidates that are each asked about in one round, from all that was sent."""
-        path = self.run.path / "audit" / f"{attack.name}.parquet"
-        key = self._key(attack, self.transcript.seen_by_server(self.reference), candidates)
-        cached = _read(path, key)
-        if cached is None:
-            # ties are an answer: a map that covers everything says of all records the same, and the AUC is one half
-            cached = Scores(_finite(attack, self.gradients, candidates), {}, {})
-            _write(path, key, candidates, cached)
-        return cached
+    def prepare(self, attacks: Iterable[AbstractAttack], progress: Progress) -> None:
+        """Score what is asked about in many rounds with all attacks at once, where scores are not kept already."""
+        asked, rounds = self.questions["records"], self._rounds
+        if asked is not None and rounds is not None:
+            on_rounds = [attack for attack in attacks if isinstance(attack, GradientAttack)]
+            rounds.score([attack for attack in on_rounds if self._cached(attack, asked) is None], progress)
+
+    @cached_property
+    def _rounds(self) -> ByRound | None:
+        asked = self.questions["records"]
+        return ByRound(self.run, asked) if isinstance(asked, ClientRecords) else None
+
+    def _on_gradients(self, attack: AbstractAttack, candidates: Records) -> Scores:
+        """Return scores from all that was sent. Ties are an answer: what covers everything says of all the same."""
+        scores = self._cached(attack, candidates)
+        if scores is None:
+            rounds = self._rounds
+            if rounds is not None and isinstance(attack, GradientAttack):
+                rounds.score([attack], lambda stage, done, total: None)
+                scores = _over_rounds(attack, rounds.of(attack))
+            else:
+                scores = _at_once(attack, self.gradients, candidates)
+            _write(self._kept(attack), self._key_on_gradients(attack, candidates), candidates, scores)
+        return scores
+
+    def _cached(self, attack: AbstractAttack, candidates: Records) -> Scores | None:
+        return _read(self._kept(attack), self._key_on_gradients(attack, candidates))
+
+    def _key_on_gradients(self, attack: AbstractAttack, candidates: Records) -> str:
+        return self._key(attack, self.transcript.seen_by_server(self.reference), candidates)
+
+    def _kept(self, attack: AbstractAttack) -> Path:
+        """Return the file of an attack's scores: cosine.parquet, or cosine-client.parquet if it says what it is."""
+        return self.run.path / "audit" / f"{attack.label.replace(' (', '-').removesuffix(')')}.parquet"
 
     def _key(self, attack: AbstractAttack, view: ServerView, candidates: Records) -> str:
         arrays = [*vars(candidates).values(), *(vars(view.reference).values() if view.reference else ())]
@@ -140,15 +167,22 @@ def _by_round(
     return found
 
 
-def _finite(attack: AbstractAttack, view: ServerView, candidates: Records) -> np.ndarray:
-    scores = as_scores(attack.score(view, candidates), name=attack.name)
-    if len(scores) != len(candidates):
-        raise ValueError(f"{attack.name} returned {len(scores)} scores for {len(candidates)} candidates")
-    return scores
+def _at_once(attack: AbstractAttack, view: ServerView, candidates: Records) -> Scores:
+    """Return the scores of records that are each asked about in one round, with what was expected of them."""
+    expected = attack.expected(view, candidates)
+    unknown_N = np.full(len(candidates), np.nan)
+    return Scores(finite(attack, view, candidates), {}, {}, unknown_N if expected is None else expected)
+
+
+def _over_rounds(attack: GradientAttack, each: Mapping[int, np.ndarray]) -> Scores:
+    """Return the scores of records that are asked about in all rounds, from each and from all up to it."""
+    scores_RN = np.stack(list(each.values()))
+    until = {round: attack.over_rounds(scores_RN[: i + 1]) for i, round in enumerate(each)}
+    return Scores(until[max(until)], each, until, np.full(scores_RN.shape[1], np.nan))
 
 
 def _scored(attack: AbstractAttack, view: ServerView, candidates: Records) -> np.ndarray:
-    scores = _finite(attack, view, candidates)
+    scores = finite(attack, view, candidates)
     if len(scores) > 1 and (scores == scores[0]).all():
         raise NotApplicableError(f"every candidate has the score {scores[0]:g}: it tells none from another")
     return scores
@@ -165,7 +199,12 @@ def _write(path: Path, key: str, candidates: Records, scores: Scores) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {"client": candidates.clients, "label": candidates.labels, "score": scores.whole}
+    columns = {
+        "client": candidates.clients,
+        "label": candidates.labels,
+        "score": scores.whole,
+        "expected": scores.expected,
+    }
     for kind in ("each", "until"):
         columns |= {f"{kind} {round}": found for round, found in getattr(scores, kind).items()}
     seal = by_content.sealed(key, columns)
@@ -191,4 +230,4 @@ def _read(path: Path, key: str) -> Scores | None:
         kind: {int(name.split()[1]): c for name, c in columns.items() if name.startswith(kind + " ")}
         for kind in ("each", "until")
     }
-    return Scores(columns["score"], by_round["each"], by_round["until"])
+    return Scores(columns["score"], by_round["each"], by_round["until"], columns["expected"])

@@ -44,6 +44,8 @@ class Judged:
         clusters: number of the release chain (run, client, class; or round, of batches) behind each score, shape [N].
         runs: run of each score, shape [N].
         clients: whose release each score is about, shape [N].
+        rounds: in which each is asked about; -1 of one that is asked about in all, shape [N].
+        expected: AUC that was expected on what each is asked about; not a number where none was, shape [N].
     """
 
     scores: np.ndarray
@@ -53,6 +55,8 @@ class Judged:
     clusters: np.ndarray
     runs: np.ndarray
     clients: np.ndarray
+    rounds: np.ndarray
+    expected: np.ndarray
 
     def of(self, client: int) -> "Judged":
         """Return the scores that are about one client."""
@@ -63,7 +67,7 @@ class Judged:
             until={},
             **{
                 name: getattr(self, name)[keep]
-                for name in ("scores", "members", "clusters", "runs", "clients")
+                for name in ("scores", "members", "clusters", "runs", "clients", "rounds", "expected")
             },
         )
 
@@ -96,22 +100,23 @@ def truths(cell: Cell, views: list[RunView]) -> list[Truth]:
 def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) -> Judged:
     """Return the attack's scores on every run, with the answers."""
     found = [view.score(attack) for view in views]
-    members, clusters, runs, clients = [], [], [], []
+    members, clusters, runs, clients, rounds, expected = [], [], [], [], [], []
     for r, (view, truth) in enumerate(zip(views, answers, strict=True)):
         asked = view.questions[attack.asks_about]
         members.append(truth.answers[attack.asks_about])
         assert asked is not None
-        shared = asked.rounds if isinstance(asked, BatchRecords) else asked.labels
-        chains = np.stack([asked.clients, shared], axis=1)
+        chains = np.stack([asked.clients, asked.shared], axis=1)
         numbers = np.unique(chains, axis=0, return_inverse=True)[1].ravel()
         clusters.append(numbers + sum(int(c.max()) + 1 for c in clusters))
         runs.append(np.full(len(asked), r))
         clients.append(asked.clients)
+        rounds.append(asked.rounds if isinstance(asked, BatchRecords) else np.full(len(asked), -1))
+        expected.append(found[r].expected)
     return Judged(
         np.concatenate([scores.whole for scores in found]),
         _joined([scores.each for scores in found]),
         _joined([scores.until for scores in found]),
-        *(np.concatenate(parts) for parts in (members, clusters, runs, clients)),
+        *(np.concatenate(parts) for parts in (members, clusters, runs, clients, rounds, expected)),
     )
 
 
@@ -158,6 +163,7 @@ def measure(
         tier=attack.assumed.tier,
         who=attack.assumed.who,
         knows=attack.assumed.knows,
+        family=attack.family,
         auc=area,
         macro_auc=float(np.mean(known)) if known else None,
         tpr=found,
@@ -173,7 +179,9 @@ def measure(
         else (),
         roc=curves.roc_line(members, non_members),
         histogram=curves.histogram(members, non_members),
-        by_round=_areas(judged.each, judged.members, rounds),
+        by_round=_alone(judged, rounds),
+        predicted=_mean(judged.expected),
+        predicted_by_round=_predicted(judged, rounds),
         cumulative=_areas(judged.until, judged.members, rounds),
         reason=one_sided,
     )
@@ -185,6 +193,28 @@ def _one_sided(attack: AbstractAttack, members: int, non_members: int) -> str:
     if not missing or attack.about_canaries:
         return ""
     return f"there are {missing} among the candidates; ask about members and non-members of every run"
+
+
+def _alone(judged: Judged, rounds: int) -> tuple[float | None, ...]:
+    """Return the AUC from each round alone: of all that are asked about in all, or of those asked about in it."""
+    if judged.each:
+        return _areas(judged.each, judged.members, rounds)
+    if len(np.unique(judged.rounds)) < 2:
+        return ()
+    return tuple(judged.auc_of(judged.rounds == t) for t in range(rounds))
+
+
+def _predicted(judged: Judged, rounds: int) -> tuple[float | None, ...]:
+    """Return the mean AUC that was expected in each round; nothing where none was in any."""
+    if np.isnan(judged.expected).all():
+        return ()
+    return tuple(_mean(judged.expected[judged.rounds == t]) for t in range(rounds))
+
+
+def _mean(values: np.ndarray) -> float | None:
+    """Return the mean of the numbers that there are."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
 
 
 def _areas(by_round: Mapping[int, np.ndarray], members: np.ndarray, rounds: int) -> tuple[float | None, ...]:

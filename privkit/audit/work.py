@@ -11,12 +11,14 @@ from accountant.cost import total
 from accountant.events import Event, NonPrivate, leaves
 from accountant.joint import gaussian_equivalent
 from accountant.tradeoff import AbstractCurve, GaussianCurve
+from attacks._base import AbstractAttack
 from privkit.audit import taken
 from privkit.audit._tuned import batch_ceiling
 from privkit.audit.cells import Cell
 from privkit.audit.promised import kept_filter, promised, worst_event
 from privkit.audit.scored import RunView
 from privkit.audit.white_box import Check
+from privkit.exposure import BatchRecords
 from privkit.measured import Measured
 from privkit.transcript import Transcript
 from reports.findings import Inversion, Promised, Taken
@@ -62,9 +64,10 @@ class Work:
     def _limit_of_a_batch(self) -> AbstractCurve | None:
         return batch_ceiling(self.transcripts)
 
-    def limit_of(self, reads: str) -> AbstractCurve | None:
-        """Return what the mechanism allows an attack that reads such messages."""
-        return self._limit_of_a_batch if reads == "gradients" else self.limit
+    def limit_of(self, attack: AbstractAttack) -> AbstractCurve | None:
+        """Return what the mechanism allows an attack to tell of the candidates that it is asked about."""
+        asked = (view.questions.get(attack.asks_about) for view in self.views)
+        return self._limit_of_a_batch if any(isinstance(a, BatchRecords) for a in asked) else self.limit
 
     @property
     def mu(self) -> float | None:

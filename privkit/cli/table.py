@@ -16,6 +16,7 @@ class Kind(StrEnum):
 
     ATTACKS = "attacks"
     UTILITY = "utility"
+    DEFENSES = "defenses"
 
 
 class Format(StrEnum):
@@ -52,16 +53,31 @@ def table(
     beside: Source | None = typer.Option(
         None, "--beside", help="Utility: print the published numbers of the VPDR paper too, marked as such."
     ),
+    figures: Path | None = typer.Option(
+        None,
+        "--figures",
+        help="Defenses: a folder for the figures too, each as PNG, SVG and PDF.",
+    ),
 ) -> None:
-    """Print one table over several runs. One row per run, cell and attack (or per run and cell)."""
+    """Print one table over several runs. One row per run and cell, or per run, cell and attack."""
     from privkit.errors import InputError
 
     folders = expanded(runs)
-    if kind is Kind.ATTACKS and (against is not None or percent or beside):
+    if kind is not Kind.UTILITY and (against is not None or percent or beside):
         raise InputError(
             "--against, --percent and --beside are about accuracy; leave them out, or ask for privkit table utility."
         )
-    made = _attacks(folders) if kind is Kind.ATTACKS else _utility(folders, against, beside, percent=percent)
+    if kind is not Kind.DEFENSES and figures is not None:
+        raise InputError(
+            "--figures is about defenses of the gradient lab; leave it out, or ask for privkit table defenses."
+        )
+    match kind:
+        case Kind.ATTACKS:
+            made = _attacks(folders)
+        case Kind.UTILITY:
+            made = _utility(folders, against, beside, percent=percent)
+        case Kind.DEFENSES:
+            made = _defenses(folders, figures)
     texts = {Format.MD: made.markdown, Format.CSV: made.csv, Format.TEX: made.latex, Format.JSON: made.json}
     typer.echo(texts[as_format]().rstrip("\n"))
 
@@ -70,6 +86,18 @@ def _attacks(folders: list[Path]) -> "Table":
     from reports import findings_file, paper_tables
 
     return paper_tables.attacks([(run.as_posix(), findings_file.of_run(run)) for run in folders])
+
+
+def _defenses(folders: list[Path], figures: Path | None) -> "Table":
+    from reports import defense_table, findings_file
+
+    made, cells = defense_table.defenses([(run.as_posix(), findings_file.of_run(run)) for run in folders])
+    if figures is not None:
+        from reports import paper_figures
+
+        for file in paper_figures.write(cells, figures):
+            typer.echo(f"Figure: {file}", err=True)
+    return made
 
 
 def _utility(folders: list[Path], against: str | None, beside: Source | None, *, percent: bool) -> "Table":

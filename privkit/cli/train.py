@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -19,7 +20,7 @@ class Numbers(StrEnum):
 
 
 def train(
-    config: Path = typer.Argument(help="Configuration file (YAML)."),
+    configs: list[Path] = typer.Argument(help="Configuration files (YAML), trained one after the other."),
     out: Path | None = typer.Option(
         None,
         "--out",
@@ -44,19 +45,56 @@ def train(
     ),
 ) -> None:
     """Train, and record everything that leaves a client. A killed training goes on where it was."""
-    from privkit.cli.progress import Named, bars
+    from privkit.errors import InputError
 
-    study, run = _read(config, seeds)
-    study = _changed(study, data, cells, dtype, skip_bad=skip_bad)
-    folder = out or Path("runs") / config.stem
+    if out is not None and len(configs) > 1:
+        raise InputError(
+            f"--out {out} is one folder for {len(configs)} studies; leave it out, or give one file."
+        )
+    change = partial(_changed, data=data, cells=cells, dtype=dtype, skip_bad=skip_bad)
+    found = [(out or Path("runs") / path.stem, _lab(path), path) for path in configs]
+    studies = [(folder, lab, change(lab.load(path, seeds=seeds))) for folder, lab, path in found]
     import torch
 
-    whole = _complete(study, folder)
     torch.set_num_threads(threads)
+    for folder, lab, study in studies:
+        _train(study, lab, folder, device=device)
+
+
+class _Lab(NamedTuple):
+    """What reads and trains the studies of one kind of federation, and what tells beforehand what training takes."""
+
+    load: "Callable[..., Study[Any]]"
+    train: "Callable[..., list[Path]]"
+    foretold: "Callable[..., list[str]]"
+
+
+def _lab(config: Path) -> _Lab:
+    """Return the lab whose study a file describes."""
+    from privkit.study import load, load_as, tunes
+
+    if tunes(config):
+        from privkit.finetune import estimate
+        from privkit.finetune.config import FinetuneConfig
+        from privkit.finetune.study import train as tune
+
+        return _Lab(partial(load_as, FinetuneConfig), tune, estimate.foretold)
+    from privkit.train.loop import train
+
+    return _Lab(load, train, lambda study, folder, *, device: [])
+
+
+def _train(study: "Study[Any]", lab: _Lab, folder: Path, *, device: str) -> None:
+    """Train one study, and say what came of it."""
+    from privkit.cli.progress import Named, bars
+
+    whole = _complete(study, folder)
+    for sentence in lab.foretold(study, folder, device=device):
+        typer.echo(sentence)
     left_out: list[str] = []
     with bars() as progress:
         named = Named(progress)
-        paths = run(
+        paths = lab.train(
             study, folder, device=device, progress=named, notice=left_out.append, announce=named.announce
         )
     for sentence in left_out:
@@ -69,22 +107,8 @@ def train(
     typer.echo(f"{runs} in {folder}. Next: privkit audit --run {folder}, or privkit table utility {folder}")
 
 
-def _read(config: Path, seeds: int | None) -> "tuple[Study[Any], Callable[..., list[Path]]]":
-    """Return the study that a file describes, and what trains its kind of federation."""
-    from privkit.study import load, load_as, tunes
-
-    if tunes(config):
-        from privkit.finetune.config import FinetuneConfig
-        from privkit.finetune.study import train as tune
-
-        return load_as(FinetuneConfig, config, seeds=seeds), tune
-    from privkit.train.loop import train as run
-
-    return load(config, seeds=seeds), run
-
-
 def _changed(
-    study: "Study[Any]", data: Path | None, cells: list[str], dtype: Numbers | None, *, skip_bad: bool
+    study: "Study[Any]", *, data: Path | None, cells: list[str], dtype: Numbers | None, skip_bad: bool
 ) -> "Study[Any]":
     """Return a study with what the command line changes in it."""
     from privkit import overrides

@@ -16,17 +16,38 @@ from privkit.finetune.terms import Terms, UploadKind
 from privkit.finetune.tuning._base import AbstractTuning
 
 
-class Questions(plug.Settings):
-    """Whose batches attacks are asked about: every chosen client in every chosen round.
+class Kind(StrEnum):
+    """What is asked about a record."""
 
-    Members are the records of that batch, non-members as many that the same client holds and never trains on.
+    BATCH = "batch"
+    """Was it in the batch behind this upload?"""
+    CLIENT = "client"
+    """Is it in the data set that this client trains on, whose uploads of many rounds are at hand?"""
+
+
+class Questions(plug.Settings):
+    """What attacks are asked: of every chosen client, about the batch of every chosen round, or about its data set.
+
+    Members are the records of that batch, or some that the client trains on; non-members are as many that the same
+    client holds and never trains on.
     """
 
+    kind: Kind = Field(
+        default=Kind.BATCH,
+        description="batch: was it in this batch; client: is it in the client's data set, asked of all rounds together",
+    )
     rounds: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
-        default=None, min_length=1, description="rounds, from 0; null: the last one"
+        default=None,
+        min_length=1,
+        description="rounds, from 0, whose uploads are looked at; null: the last one, or all if kind is client",
     )
     clients: int = Field(
         default=7, ge=1, description="the first so many clients; 7 batches of 16 are 112 members"
+    )
+    records: int = Field(
+        default=32,
+        ge=1,
+        description="members per client where kind is client, and as many others; each passes the model in every round",
     )
 
 
@@ -54,6 +75,11 @@ class FinetuneConfig(Terms, Configuration):
     tuning: AbstractTuning
     defense: AbstractTuningDefense
     split: Split = Field(default_factory=Split)
+    standardise: bool = Field(
+        default=False,
+        description="whether what the head reads is centred and scaled by public records before training; an encoder "
+        "whose classified token was never trained for that hardly learns otherwise",
+    )
     public: int = Field(
         default=2000,
         ge=1,
@@ -78,7 +104,8 @@ class FinetuneConfig(Terms, Configuration):
     @property
     def asked_rounds(self) -> tuple[int, ...]:
         """Return the rounds that attacks are asked about, ascending."""
-        return tuple(sorted(set(self.questions.rounds or (self.rounds - 1,))))
+        default = range(self.rounds) if self.questions.kind is Kind.CLIENT else (self.rounds - 1,)
+        return tuple(sorted(set(self.questions.rounds or default)))
 
     @property
     def kept_rounds(self) -> tuple[int, ...]:

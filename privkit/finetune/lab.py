@@ -14,7 +14,7 @@ from privkit.finetune.batches import Batch
 from privkit.finetune.config import FinetuneConfig
 from privkit.finetune.guard import Guard
 from privkit.finetune.model import Tuned, Weights, build, embed
-from privkit.finetune.public import Public
+from privkit.finetune.public import STANDARDISING, Public
 from privkit.finetune.terms import Aggregation
 from privkit.finetune.texts import Texts, joined, tokenised
 from privkit.models._cache import sha256_of
@@ -105,6 +105,8 @@ class Lab:
             seed=self.seed,
         )
         model = model.to(self.device)
+        if config.standardise:
+            model.standardise(self.public.first(STANDARDISING).texts)
         config.defense.prepare(model, self.public, seed=self.seed)
         model = model.to(self.device).eval()
         return model, model.snapshot()

@@ -11,6 +11,7 @@ from privkit.finetune.backbones._base import AbstractBackbone
 from privkit.finetune.texts import Texts
 from privkit.finetune.tuning._base import AbstractTuning
 
+_FLAT = 1e-5  # of the largest number: rounding of float32 is less
 Weights = dict[str, Tensor]
 """Trained parameters by name."""
 
@@ -22,7 +23,11 @@ class Tuned(nn.Module):
         net: the base model, frozen but for what the tuning put into it.
         tuning: trained maps that stand beside the base model's own modules.
         head: the classifier; a ``Linear``, or one with a fixed input.
+        standardised: whether the head reads features that were centred and scaled.
     """
+
+    centre: Tensor
+    spread: Tensor
 
     def __init__(self, net: nn.Module, *, causal: bool, tuning: AbstractTuning, classes: int) -> None:
         super().__init__()
@@ -30,14 +35,30 @@ class Tuned(nn.Module):
         self.causal, self.classes, self.settings = causal, classes, tuning
         self.tuning = tuning.insert(net)
         self.head: nn.Module = nn.Linear(self.width, classes)
+        self.register_buffer("centre", torch.zeros(self.width))
+        self.register_buffer("spread", torch.ones(self.width))
+        self.standardised = False
         self.eval()
 
     def forward(self, ids_NT: Tensor, lengths_N: Tensor) -> Tensor:
         return self.head(self.pooled(ids_NT, lengths_N))
 
     def pooled(self, ids_NT: Tensor, lengths_N: Tensor) -> Tensor:
-        """Return the last hidden state of the token that is classified, shape [N, d]."""
-        return pooled(self.net, ids_NT, lengths_N, causal=self.causal)
+        """Return what the head reads: the last hidden state of the token that is classified, shape [N, d]."""
+        features_Nd = pooled(self.net, ids_NT, lengths_N, causal=self.causal)
+        return (features_Nd - self.centre) / self.spread if self.standardised else features_Nd
+
+    def standardise(self, texts: Texts) -> None:
+        """Centre and scale what the head reads, number by number, by what these records give at the weights of now.
+
+        A number that is the same for all of them becomes 0.
+        """
+        features_Nd = torch.from_numpy(embed(self.net, texts, causal=self.causal)).double()
+        spread_d = features_Nd.std(0, correction=0)
+        flat_d = spread_d <= _FLAT * features_Nd.abs().amax(0)
+        self.centre.copy_(features_Nd.mean(0))
+        self.spread.copy_(spread_d.masked_fill(flat_d, torch.inf))
+        self.standardised = True
 
     @property
     def width(self) -> int:

@@ -6,6 +6,9 @@ import numpy as np
 
 from privkit.finetune.texts import Texts
 
+STANDARDISING = 200
+"""Public records that the head's features are centred and scaled by, at most."""
+
 
 @dataclass(frozen=True, eq=False)
 class Public:

@@ -1,6 +1,6 @@
 """What a server has after a run of the gradient lab, from the run's folder alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from privkit.finetune.guard import Guard
 from privkit.finetune.lab import Lab
 from privkit.finetune.model import Weights, logits
 from privkit.finetune.public import Public
-from privkit.finetune.questions import AskedRecords
+from privkit.finetune.questions import Asked, AskedOfClients, AskedRecords
 from privkit.finetune.replay import lab_of, weights
 from privkit.finetune.terms import UploadKind
 from privkit.finetune.texts import Texts, joined
@@ -23,7 +23,7 @@ from privkit.store import Run
 
 def view(
     run: Run,
-    candidates: AskedRecords | None = None,
+    candidates: Asked | None = None,
     *,
     public: int = 400,
     maps: Sequence[str] | None = None,
@@ -32,7 +32,8 @@ def view(
 ) -> GradientView:
     """Return what the server of a run has, and what it can compute about some candidates.
 
-    Messages of weights are given as what they add to the weights that their round began with.
+    Messages of weights are given as what they add to the weights that their round began with. Candidates that are asked
+    about in one round are passed at its weights; of those of a client's data set see :func:`by_round`.
 
     Args:
         run: a run that the gradient lab trained.
@@ -48,15 +49,41 @@ def view(
     """
     lab = lab or lab_of(run)
     asked = questions.read(run) if candidates is None else candidates
-    return _Seen(run, lab, asked, public=public, maps=maps).view(losses=losses)
+    return _Seen(run, lab, asked, public=public, maps=maps).whole(losses=losses)
+
+
+def by_round(
+    run: Run,
+    candidates: AskedOfClients | None = None,
+    *,
+    public: int = 400,
+    maps: Sequence[str] | None = None,
+    lab: Lab | None = None,
+) -> Iterator[tuple[int, GradientView]]:
+    """Yield, round by round, what its uploads and the passes of all candidates at its weights show.
+
+    Candidates of a client's data set are asked about in many rounds, and their passes are large: one round's are held
+    at a time. Rounds that the configuration leaves out are left out.
+
+    Args:
+        run: a run that the gradient lab trained, asked about data sets of clients.
+        candidates: some of them; by default all.
+        public: as in :func:`view`.
+        maps: as there.
+        lab: as there.
+
+    Raises:
+        InputError: see :func:`view`.
+    """
+    lab = lab or lab_of(run)
+    asked = questions.read(run) if candidates is None else candidates
+    yield from _Seen(run, lab, asked, public=public, maps=maps).by_round()
 
 
 class _Seen:
     """What is computed on the way through the rounds."""
 
-    def __init__(
-        self, run: Run, lab: Lab, asked: AskedRecords, *, public: int, maps: Sequence[str] | None
-    ) -> None:
+    def __init__(self, run: Run, lab: Lab, asked: Asked, *, public: int, maps: Sequence[str] | None) -> None:
         self.run, self.lab, self.asked, self.maps = run, lab, asked, maps
         self.texts = joined([Texts(np.zeros((0, 1), np.int64), np.zeros(0, np.int64)), *_texts(lab, asked)])
         self.owned: Public | None = lab.public.first(public) if public else None
@@ -64,37 +91,64 @@ class _Seen:
         self.of_asked: dict[int, Exposure] = {}
         self.of_public: dict[int, Exposure] = {}
         self.losses: list[np.ndarray] = []
+        self.weights: dict[int, dict[str, np.ndarray]] = {}
         self.releases = run.transcript().releases
 
-    def view(self, *, losses: bool) -> GradientView:
+    def whole(self, *, losses: bool) -> GradientView:
         for round, named in enumerate(weights(self.run)):
-            self._at(round, named, losses=losses)
-        reference = self.run.records("reference")
+            here = self._asked_in(round)
+            self.releases = self._as_changes(round, named)
+            if losses or len(here):
+                self._load(named)
+            if losses:
+                self.losses.append(self._plain_losses())
+            if len(here):
+                self._pass(round, named, here)
+        return self._view()
+
+    def by_round(self) -> Iterator[tuple[int, GradientView]]:
+        for round, named in enumerate(weights(self.run)):
+            if round in self.lab.config.asked_rounds:
+                self.of_asked, self.of_public, self.weights = {}, {}, {}
+                self._load(named)
+                self._pass(round, named, np.arange(len(self.asked)))
+                sent = tuple(r for r in self._as_changes(round, named) if r.round == round)
+                yield round, replace(self._view(), releases=sent)
+
+    def _asked_in(self, round: int) -> np.ndarray:
+        """Return which candidates are asked about in this round and in no other."""
+        if not isinstance(self.asked, AskedRecords):
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.asked.rounds == round)
+
+    def _as_changes(self, round: int, named: Weights) -> tuple[Release, ...]:
+        return tuple(_as_change(r, named) if r.round == round else r for r in self.releases)
+
+    def _load(self, named: Weights) -> None:
+        self.lab.model.load({name: w.to(self.lab.device) for name, w in named.items()})
+
+    def _pass(self, round: int, named: Weights, rows: np.ndarray) -> None:
+        self.weights[round] = {name: named[name].numpy() for name in self.lab.model.maps()}
+        self.of_asked[round] = self._trace(self.texts.take(rows), self.asked.labels[rows])
+        if self.owned is not None:
+            self.of_public[round] = self._trace(self.owned.texts, self.owned.labels)
+
+    def _view(self) -> GradientView:
+        config, reference = self.lab.config, self.run.records("reference")
+        senders = len(self.lab.clients) if config.secure_aggregation else 1
         if reference is not None:
             reference = None if self.owned is None else reference.where(np.arange(len(self.owned)))
         return GradientView(
             releases=self.releases,
             reference=reference,
-            batch_size=self._batch_size(),
-            transport=self.lab.config.transport.value,
+            batch_size=config.batch * config.local_steps * senders,
+            senders=senders,
+            transport=config.transport.value,
             asked=self.of_asked,
             public=self.of_public,
             losses=np.stack(self.losses, axis=1) if self.losses else np.zeros((len(self.asked), 0)),
+            weights=self.weights,
         )
-
-    def _at(self, round: int, named: Weights, *, losses: bool) -> None:
-        self.releases = tuple(_as_change(r, named) if r.round == round else r for r in self.releases)
-        here = np.flatnonzero(self.asked.rounds == round)
-        if not losses and not len(here):
-            return
-        model = self.lab.model
-        model.load({name: w.to(self.lab.device) for name, w in named.items()})
-        if losses:
-            self.losses.append(self._plain_losses())
-        if len(here):
-            self.of_asked[round] = self._trace(self.texts.take(here), self.asked.labels[here])
-            if self.owned is not None:
-                self.of_public[round] = self._trace(self.owned.texts, self.owned.labels)
 
     def _trace(self, texts: Texts, labels_N: np.ndarray) -> Exposure:
         return trace(self.lab.model, texts, labels_N, losses=self.guard.record_losses, maps=self.maps)
@@ -102,11 +156,6 @@ class _Seen:
     def _plain_losses(self) -> np.ndarray:
         found_NC = torch.from_numpy(logits(self.lab.model, self.texts)).double()
         return plain_losses(found_NC, torch.from_numpy(self.asked.labels)).numpy()
-
-    def _batch_size(self) -> int:
-        config = self.lab.config
-        senders = len(self.lab.clients) if config.secure_aggregation else 1
-        return config.batch * config.local_steps * senders
 
 
 def _as_change(release: Release, start: Weights) -> Release:
@@ -118,6 +167,6 @@ def _as_change(release: Release, start: Weights) -> Release:
     return replace(release, payload=Update(named=change, means=UploadKind.DELTA.value))
 
 
-def _texts(lab: Lab, asked: AskedRecords) -> list[Texts]:
+def _texts(lab: Lab, asked: Asked) -> list[Texts]:
     pairs = zip(asked.domains.tolist(), asked.rows.tolist(), strict=True)
     return [lab.clients[k].texts.take(np.array([row])) for k, row in pairs]

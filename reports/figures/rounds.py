@@ -39,7 +39,7 @@ def rounds(cell: CellFindings, colours: Mapping[str, int], *, auc: tuple[float, 
         ceiling = max((t.auc_ceiling for t in shown if t.auc_ceiling is not None), default=None)
         if ceiling is not None:
             axes.axhline(ceiling, color=ink.CEILING, linewidth=1.2, linestyle=ink.DASHED)
-            axes.text(1, ceiling, "ceiling of all rounds", color=ink.CEILING, fontsize=8, va="bottom")
+            axes.text(1, ceiling, "ceiling", color=ink.CEILING, fontsize=8, va="bottom")
         for found in shown:
             _one(axes, found, colours[found.attack])
         axes.set(xlim=(0.7, last + 0.3), ylim=auc, xlabel="round", ylabel="AUC")

@@ -1,6 +1,6 @@
 """What every defense of a tuned transformer says: what it changes, and what one upload costs."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from accountant.contract import Contract, Counts, DependsOn
 from accountant.events import Event, NonPrivate
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 class AbstractTuningDefense(Plugin):
     """Any of three roles: it changes the model before training, the gradient of a batch, or what is sent of it."""
+
+    varied: ClassVar[str] = ""
+    """Name of the setting, a number, that says how strong it is; figures have it on their axis."""
 
     def refuse_terms(self, terms: Terms) -> None:
         """Raise ValueError if it makes no sense with how clients train."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from privkit.errors import InputError
 from privkit.finetune.guard import Guard
 from privkit.finetune.model import Tuned, passes
-from privkit.finetune.public import Public
+from privkit.finetune.public import STANDARDISING, Public
 from privkit.finetune.terms import Terms
 from privkit.finetune.tuning._fixed import FixedInput, fix
 from privkit.finetune.watched import watched
@@ -29,6 +29,9 @@ def reparameterise(settings: "Fisguard", model: Tuned, public: Public, *, seed: 
         InputError: the rank is not below the width of an input, or public records have fewer directions.
     """
     fixed = model.settings.fix_inputs(model.net, model.tuning, rank=settings.rank)
+    model.to(model.device)
+    if model.standardised:  # what it gives without the adapters' initial weights
+        model.standardise(public.first(STANDARDISING).texts)
     if settings.protect_head and isinstance(model.head, nn.Linear):
         model.head = FixedInput(model.head, rank=settings.rank, where="the head")
         fixed["head"] = model.head.down

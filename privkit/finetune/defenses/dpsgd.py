@@ -28,6 +28,7 @@ class Dpsgd(AbstractTuningDefense):
     """
 
     citation: ClassVar[str] = "abadi2016deep, yousefpour2021opacus"
+    varied = "noise_multiplier"
 
     noise_multiplier: float = Field(
         default=1.0,

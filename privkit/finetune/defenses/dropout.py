@@ -20,6 +20,7 @@ class Dropout(AbstractTuningDefense):
     """
 
     citation: ClassVar[str] = "srivastava2014dropout, jiang2026fisguard"
+    varied = "p"
 
     p: float = Field(
         default=0.1, gt=0, lt=1, description="share of features dropped; FISGuard sweeps 0.05 to 0.4"

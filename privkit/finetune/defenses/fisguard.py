@@ -43,6 +43,7 @@ class Fisguard(AbstractTuningDefense):
     """
 
     citation: ClassVar[str] = "jiang2026fisguard, sun2024ffalora"
+    varied = "rank"
 
     rank: int = Field(
         default=16,

@@ -17,6 +17,7 @@ class L2(AbstractTuningDefense):
     """Add ``strength / 2 |w|^2`` over everything but the head to the loss: ``strength w`` to the gradient."""
 
     citation: ClassVar[str] = "jiang2026fisguard"
+    varied = "strength"
 
     strength: float = Field(default=1e-3, gt=0, description="lambda; FISGuard sweeps 1e-4, 1e-3, 1e-2, 1e-1")
 

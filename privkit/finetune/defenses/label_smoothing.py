@@ -17,6 +17,7 @@ class LabelSmoothing(AbstractTuningDefense):
     """Train towards ``1 - alpha + alpha / C`` for the true class and ``alpha / C`` for every other one."""
 
     citation: ClassVar[str] = "szegedy2016rethinking, jiang2026fisguard"
+    varied = "alpha"
 
     alpha: float = Field(default=0.1, gt=0, lt=1, description="FISGuard sweeps 0.02, 0.05, 0.1, 0.2, 0.4")
 

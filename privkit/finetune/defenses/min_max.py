@@ -21,6 +21,7 @@ class MinMax(AbstractTuningDefense):
     """
 
     citation: ClassVar[str] = "nasr2018adversarial, jiang2026fisguard"
+    varied = "strength"
 
     strength: float = Field(default=1.0, gt=0, description="lambda; FISGuard sweeps 0.1, 0.3, 1, 3, 10")
     learning_rate: float = Field(

@@ -1,0 +1,72 @@
+"""What attacks share that ask a matched filter: how its covariance is estimated, and what to expect of it."""
+
+from abc import abstractmethod
+
+import numpy as np
+from jaxtyping import Float64
+from pydantic import Field
+
+from attacks.gradient._base import GradientAttack, gradient_view
+from attacks.gradient._filters import Estimator, filtered
+from attacks.gradient._plan import LEAST_RECORDS, predicted
+from attacks.gradient._seen import Seen, seen
+from privkit.exposure import BatchRecords
+from privkit.transcript import Records, ServerView
+
+
+class FilterAttack(GradientAttack):
+    """Standardised inner product of a candidate's gradient with an upload, in the metric of public gradients."""
+
+    estimator: Estimator = Field(
+        default="both",
+        description="of the covariance: kronecker (two small factors per map), dual (public gradients), half of each",
+    )
+    ridge: float | None = Field(
+        default=None,
+        gt=0,
+        description="what is added to the covariance: a share of the mean eigenvalue of each factor, its largest left "
+        "out (0.1 by default), or with dual of the largest of all (1e-5)",
+    )
+
+    @property
+    def label(self) -> str:
+        """Return its name, and the estimator if it is not the default."""
+        return self.name if self.estimator == "both" else f"{self.name} ({self.estimator})"
+
+    def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
+        return filtered(self.shown(seen), self.estimator, ridge=self.ridge)
+
+    def expected(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"] | None:
+        """Return the AUC to expect on the upload that each candidate is asked about (:mod:`attacks.gradient._plan`).
+
+        Nothing that was sent is read but its event and the names of its maps. Not a number where it is not known: a
+        delta has no known length, and a few public records show too little. ``None`` where rounds are fused.
+        """
+        if not isinstance(candidates, BatchRecords):
+            return None
+        found_N = np.full(len(candidates), np.nan)
+        for upload in seen(gradient_view(view), candidates):
+            shown = self.shown(upload)
+            if shown.is_gradient and len(shown.owned.losses) >= LEAST_RECORDS:
+                found_N[upload.rows] = self._of(shown)
+        return found_N
+
+    def _of(self, shown: Seen) -> float:
+        noise, names = shown.noise, tuple(shown.sent)
+        return shown.once(
+            ("expected", noise, names),
+            lambda: (
+                predicted(
+                    shown.owned,
+                    batch_size=shown.batch_size,
+                    noise=noise,
+                    estimator=self.estimator,
+                    ridge=self.ridge,
+                    names=names,
+                ).auc
+            ),
+        )
+
+    @abstractmethod
+    def shown(self, seen: Seen) -> Seen:
+        """Return what it looks at of an upload."""

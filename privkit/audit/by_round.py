@@ -1,0 +1,59 @@
+"""Scores from each round alone, of records that are asked about in many; a round's passes serve all attacks."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from attacks._base import AbstractAttack
+from attacks.gradient._base import GradientAttack
+from attacks.statistics.scores import as_scores
+from privkit.audit import _tuned
+from privkit.exposure import ClientRecords
+from privkit.store import Run
+from privkit.transcript import Records, ServerView
+
+Progress = Callable[[str, int, int], None]
+
+
+class ByRound:
+    """What attacks say of a run's candidates from one round at a time."""
+
+    def __init__(self, run: Run, candidates: ClientRecords) -> None:
+        self._run, self._candidates = run, candidates
+        self._found: dict[str, dict[int, np.ndarray] | Exception] = {}
+
+    def score(self, attacks: Iterable[GradientAttack], progress: Progress) -> None:
+        """Score with all of some attacks; what breaks one is raised when its scores are asked for."""
+        todo = [attack for attack in attacks if attack.label not in self._found]
+        if not todo:
+            return
+        self._found.update({attack.label: {} for attack in todo})
+        for round, view in _tuned.by_round(self._run):
+            progress("rounds", round, self._run.rounds)
+            for attack in todo:
+                self._one(attack, round, view)
+        progress("rounds", self._run.rounds, self._run.rounds)
+
+    def _one(self, attack: GradientAttack, round: int, view: ServerView) -> None:
+        found = self._found[attack.label]
+        if isinstance(found, Exception):
+            return
+        try:
+            found[round] = finite(attack, view, self._candidates)
+        except Exception as error:
+            self._found[attack.label] = error
+
+    def of(self, attack: GradientAttack) -> Mapping[int, np.ndarray]:
+        """Return an attack's scores by round; what broke it is raised."""
+        found = self._found[attack.label]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def finite(attack: AbstractAttack, view: ServerView, candidates: Records) -> np.ndarray:
+    """Return an attack's scores, one finite number per candidate."""
+    scores = as_scores(attack.score(view, candidates), name=attack.name)
+    if len(scores) != len(candidates):
+        raise ValueError(f"{attack.name} returned {len(scores)} scores for {len(candidates)} candidates")
+    return scores
