@@ -20,6 +20,10 @@ Family = Literal["projection", "reproduction", "rival", "adaptive"]
 that ProjRes is defended against."""
 
 
+OWN_MORE = "set split.reference higher, or give a recorded run more with recorder.ask(..., reference=...)"
+"""What an attacker who owns too few records can do."""
+
+
 class NotApplicableError(ValueError):
     """This attack has nothing to work on in this run; the message says what is missing."""
 
@@ -82,6 +86,17 @@ class AbstractAttack(Plugin):
         Raises:
             NotApplicableError: the view lacks what the attack needs.
         """
+
+
+def asked_in(given: Tier | None, own: Tier, above: Tier) -> Tier:
+    """Return the tier that an attack is asked in: its own where none is given, or the one above the server's.
+
+    Raises:
+        ValueError: it cannot be asked in the given one.
+    """
+    if given not in (None, own, above):
+        raise ValueError(f"this attack is of tier {own}; leave tier out, or ask it in tier {above}")
+    return given or own
 
 
 def owned(reference: Records | None) -> Records:

@@ -9,7 +9,12 @@ import yaml
 from privkit import plug
 from privkit.errors import InputError
 
-_OF_AN_AUDIT = "attacks"
+_READERS = (
+    (("attacks",), "settings of an audit", "privkit audit --run RUNS --config"),
+    (("method", "tuning"), "a federation to train", "privkit train"),
+    (("steps",), "a study of split learning", "privkit hijack"),
+)
+"""Keys, the most telling first, by which a file is known, what such a file holds, and the command that reads it."""
 
 
 def mapping(path: Path) -> dict[Any, Any]:
@@ -32,15 +37,16 @@ def mapping(path: Path) -> dict[Any, Any]:
 def document(path: Path, *, known: Sequence[str]) -> dict[str, Any]:
     """Return what a YAML file holds, if that is sections of known names."""
     found = mapping(path)
-    for key in found:
-        if key not in known and key == _OF_AN_AUDIT:
-            raise InputError(
-                f"{path} holds {key}, which are settings of an audit; give it to `privkit audit --run RUNS --config "
-                f"{path}`, and here a file with sections such as data: and method:."
-            )
-        if key not in known:
-            raise InputError(f"{path}: {plug.unknown_key(str(key), str(key), known=list(known))}")
-    return found
+    odd = next((key for key in found if key not in known), None)
+    if odd is None:
+        return found
+    for keys, holds, command in _READERS:
+        key = next((key for key in keys if key in found), None)
+        if key is not None and set(keys).isdisjoint(known):
+            raise InputError(f"{path} holds {key}, so it is {holds}; give it to `{command} {path}`.")
+        if key is not None:
+            break
+    raise InputError(f"{path}: {plug.unknown_key(str(odd), str(odd), known=list(known))}")
 
 
 class _StrictLoader(yaml.SafeLoader):

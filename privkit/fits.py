@@ -24,6 +24,17 @@ def records(info: RunInfo, vectors: np.ndarray, labels: np.ndarray, clients: np.
     return Records(vectors=z, labels=y, clients=m)
 
 
+def refuse_overlap(where: str, asked: Records, members: np.ndarray) -> None:
+    """Raise if a member and a non-member of one client are the same record, byte for byte."""
+    rows: dict[tuple[int, bytes], int] = {}
+    for i, vector in enumerate(asked.vectors):
+        twin = rows.setdefault((int(asked.clients[i]), vector.tobytes()), i)
+        if members[twin] != members[i]:
+            raise InputError(
+                f"{where}: candidates {twin} and {i} are the same record, one a member and one not; remove one."
+            )
+
+
 def refuse_misfit(info: RunInfo, payload: Payload, *, canaries: Records | None) -> None:
     """Raise if a payload is of another width, lacks a canary, or is of a class that no record and no canary has."""
     if isinstance(payload, ByClass | Head):

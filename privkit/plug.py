@@ -110,9 +110,12 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
     if first["type"] == "missing":
         return f"{where} is missing; add it."
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
-    return (
-        f"{where}={first['input']!r}: {message[0].lower()}{message[1:]}{'' if message.endswith('?') else '.'}"
-    )
+    message += "" if message.endswith("?") else "."
+    if (
+        not first["loc"] and first["type"] == "value_error"
+    ):  # of several settings together: the message names them
+        return message
+    return f"{where}={first['input']!r}: {message[0].lower()}{message[1:]}"
 
 
 def unknown(kind: str, name: str, *, known: list[str]) -> str:
@@ -126,7 +129,8 @@ def unknown_key(where: str, key: str, *, known: list[str]) -> str:
 
 
 def _hint(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
+    begun = [one for one in known if one.startswith(name)] if name else []
+    close = begun if len(begun) == 1 else difflib.get_close_matches(name, known, n=1)
     return f" Did you mean {close[0]}?" if close else ""
 
 

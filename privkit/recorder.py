@@ -130,7 +130,8 @@ class Recorder:
             reference: vectors, labels and clients of records that the attacker owns.
 
         Raises:
-            InputError: shapes, labels or clients do not fit the run, or it was asked before.
+            InputError: shapes, labels or clients do not fit the run, a member is a non-member as well, or it was
+                asked before.
         """
         if self._asked:
             raise InputError(f"{self.run.path}: ask was called before; put all records into one call.")
@@ -140,6 +141,7 @@ class Recorder:
             raise InputError(
                 f"members has shape {member.shape} and type {member.dtype}; give one truth value per record."
             )
+        fits.refuse_overlap(str(self.run.path), records, member)
         owned = None if reference is None else fits.records(self.run.info, *reference)
         self._write(members=member, records=records, reference=owned)
         self._asked = True

@@ -315,14 +315,20 @@ def find(root: Path) -> list[Run]:
 
     Links below the folder are not followed, so that no run counts twice.
     """
-    if not root.exists():
-        raise InputError(f"{root} does not exist; give a folder that `privkit train` or a Recorder wrote.")
+    refuse_no_folder(root)
     paths = sorted(root.rglob("run.json"))
     if not paths:
         raise InputError(
             f"{root} holds no run (no run.json); give a folder that `privkit train` or a Recorder wrote."
         )
     return [Run(path.parent) for path in paths]
+
+
+def refuse_no_folder(root: Path) -> None:
+    """Raise if there is no folder where runs are looked for."""
+    if not root.is_dir():
+        what = "is no folder" if root.exists() else "does not exist"
+        raise InputError(f"{root} {what}; give a folder that `privkit train` or a Recorder wrote.")
 
 
 def _refuse_other_files(path: Path) -> None:

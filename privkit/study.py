@@ -69,8 +69,10 @@ def refuse_single_run(root: Path, todo: list[Plan[Config]]) -> None:
 
 
 def tunes(path: Path) -> bool:
-    """Return whether a file is about a federation that tunes a transformer."""
-    return _TUNES in mapping(path)
+    """Return whether a file is about a federation that tunes a transformer, in every cell or in one."""
+    found = mapping(path)
+    points = _points(path, {name: found[name] for name in ("cells", "grid") if name in found})
+    return _TUNES in found or any(_TUNES in change for point in points for change in point.changes)
 
 
 def load(path: Path, *, seeds: int | None = None) -> Study:

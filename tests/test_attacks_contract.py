@@ -163,6 +163,18 @@ def test_there_is_one_finite_float64_per_candidate(attack, noisy, plain, cluster
         assert len(np.unique(scores)) > len(asked) / 2
 
 
+@pytest.mark.parametrize("name", plug.names("attacks.membership"))
+def test_a_candidate_as_large_as_floats_get_has_a_score_and_changes_no_other(name, noisy):
+    attack = build("attacks.membership", name)
+    asked, _ = noisy.asked(attack)
+    far = replace(
+        asked, vectors=np.where(np.arange(len(asked))[:, None] == 3, 1e200, asked.vectors.astype(np.float64))
+    )
+    scores, others = attack.score(noisy.view, far), np.arange(len(asked)) != 3
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(scores[others], attack.score(noisy.view, asked)[others], rtol=1e-9)
+
+
 @every_attack
 def test_no_candidates_give_no_scores(attack, noisy):
     asked, _ = noisy.asked(attack)
@@ -380,8 +392,11 @@ def test_reference_records_are_asked_for_by_the_attack_that_needs_them(attack, n
 @pytest.mark.parametrize(
     ("keep", "reason"),
     [
-        (lambda r: r.labels != 1, "owns no reference record of class 1"),
-        (lambda r: np.arange(len(r)) < 5, "too few reference records to estimate a covariance"),
+        (lambda r: r.labels != 1, "owns no reference record of class 1; set split"),
+        (
+            lambda r: np.arange(len(r)) < 5,
+            "^5 of . classes are too few reference records .* needed in .*; set split",
+        ),
         (lambda r: r.clients == 5, "too few reference records to estimate a covariance"),
     ],
 )

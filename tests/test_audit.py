@@ -524,7 +524,10 @@ def test_an_empty_choice_of_attacks_is_not_every_attack(
 @pytest.mark.parametrize(
     ("canaries", "complaint"),
     [
-        ({"count": 0, "norm": 3.0}, "no canary was scored, so a missing clip would go unseen"),
+        (
+            {"count": 0, "norm": 3.0},
+            "no canary was scored by attack antipodal, so a missing clip would go unseen",
+        ),
         ({"count": 256, "norm": 0.5}, "lie within 2 times the clip norm 1"),
     ],
 )

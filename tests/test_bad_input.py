@@ -117,6 +117,11 @@ def test_one_class_of_records_leaves_no_number_and_a_reason(
         assert taken.tpr is not None
         assert taken.tpr.estimate.value is None
         assert reason in taken.tpr.estimate.note
+        assert (
+            taken.reason
+            == f"there are {reason} among the candidates; ask about members and non-members of every run"
+        )
+        assert (taken.auc_ceiling, taken.tpr_ceiling) == (None, None)
     assert of(found, "antipodal").auc is not None
 
 
@@ -144,13 +149,28 @@ def test_a_rate_that_so_few_non_members_cannot_show_is_no_number(recorded_copy: 
     assert taken.auc.value is not None
 
 
-def test_a_member_that_is_a_non_member_as_well_refuses_the_audit(tmp_path: Path, recorded_copy: Path) -> None:
+def asking(path: Path, vectors: np.ndarray, members: np.ndarray) -> Recorder:
+    """Return a recorder that was asked about records of one client and class."""
+    recorder, whole = (
+        Recorder(path, clients=1, rounds=1, num_classes=1, dim=3),
+        np.zeros(len(vectors), np.int64),
+    )
+    recorder.ask(vectors, whole, whole, members)
+    return recorder
+
+
+def test_a_member_that_is_a_non_member_as_well_is_refused_when_asked_about_and_when_audited(
+    tmp_path: Path, recorded_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     z = np.random.default_rng(0).standard_normal((4, 3))
-    twice = np.concatenate([z, z[:1]])
-    recorder = Recorder(tmp_path / "run", clients=1, rounds=1, num_classes=1, dim=3)
-    recorder.ask(twice, np.zeros(5, np.int64), np.zeros(5, np.int64), np.arange(5) < 4)
+    twice, members = np.concatenate([z, z[:1]]), np.arange(5) < 4
+    sentence = "candidates 0 and 4 are the same record, one a member and one not; remove one"
+    with pytest.raises(InputError, match=sentence):
+        asking(tmp_path / "refused", twice, members)
+    recorder = asking(tmp_path / "run", twice, np.ones(5, dtype=bool))
     record_one_class(recorder, Run(recorded_copy))
-    with pytest.raises(InputError, match="candidates 0 and 4 are the same record, one a member and one not"):
+    answering(monkeypatch, members=lambda _: members)
+    with pytest.raises(InputError, match=sentence):
         audit(tmp_path / "run", attacks=CHOSEN)
 
 
@@ -209,6 +229,29 @@ def test_questions_of_another_type_or_shape_are_refused(
     recorder = Recorder(tmp_path / "run", clients=1, rounds=1, num_classes=1, dim=3)
     with pytest.raises(InputError, match=complaint):
         recorder.ask(vectors, labels, np.zeros(4, np.int64), np.ones(4, dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--run", __file__], "test_bad_input.py is no folder; give a folder that `privkit train`"),
+        (["--run", "nowhere"], "nowhere does not exist; give a folder that `privkit train`"),
+        (["--run", ".", "--attacks", "fsha"], "attack fsha is of split learning; run `privkit hijack"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["privkit", "audit", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert complaint in capsys.readouterr().err
 
 
 def test_an_encoder_that_is_told_to_train_stays_in_evaluation_mode() -> None:

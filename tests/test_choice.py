@@ -80,6 +80,11 @@ def test_the_other_files_of_attacks_are_valid(name):
         ("attacks: [{name: inversion, steps: 0}]", "steps=0: input should be greater than or equal to 1"),
         ("attacks: []", r"attacks is \[\]; list attacks"),
         ("defense: igpp", "unknown key 'defense'; known keys are attacks"),
+        (
+            "method: fedproto",
+            "holds method, so it is a federation to train; give it to `privkit train .*attacks.yaml`",
+        ),
+        ("steps: 3", "holds steps, so it is a study of split learning; give it to `privkit hijack"),
         ("attacks: cosine", "attacks is 'cosine'; list attacks"),
     ],
 )
@@ -113,6 +118,36 @@ def test_two_estimators_of_one_attack_may_stand_in_one_file(tmp_path, name):
     assert [a.label for a in attacks if a.name == name] == [name, f"{name} (dual)"]
 
 
-def test_a_tier_that_an_attack_does_not_have_is_refused(tmp_path):
-    with pytest.raises(InputError, match="tier='insider'"):
-        configured(written(tmp_path, "attacks: [{name: cosine, tier: insider}]"))
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            "{name: cosine, tier: insider}",
+            "tier=.insider.: this attack is of tier public; .* ask it in tier client",
+        ),
+        (
+            "{name: tracing, tier: public}",
+            "tier='public': this attack is of tier shadow; .* ask it in tier client",
+        ),
+        (
+            "{name: rmia, tier: client}",
+            "tier='client': this attack is of tier shadow; .* ask it in tier insider",
+        ),
+        ("{name: cosine, tier: server}", "tier='server': input should be 'public', 'shadow', "),
+    ],
+)
+def test_a_tier_that_an_attack_does_not_have_is_refused(tmp_path, settings, message):
+    with pytest.raises(InputError, match=message):
+        configured(written(tmp_path, f"attacks: [{settings}]"))
+
+
+@pytest.mark.parametrize("name", [*ON_PROTOTYPES, *ON_WEIGHTS])
+def test_an_attacks_own_tier_may_be_written_and_is_the_same_attack(tmp_path, name):
+    (plain,) = [a for a in every_attack() if a.name == name]
+    assert isinstance(plain, AbstractAttack)
+    tier = plain.threat.tier
+    found = configured(written(tmp_path, f"attacks: [{{name: {name}, tier: {tier}}}]"))
+    assert [a for a in found if a.name == name] == [plain]
+    assert plain.settings()["tier"] == tier
+    with pytest.raises(InputError, match="stands there twice"):
+        configured(written(tmp_path, f"attacks: [{name}, {{name: {name}, tier: {tier}}}]"))

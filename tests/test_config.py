@@ -291,6 +291,28 @@ def test_a_file_of_an_audit_is_said_to_be_one() -> None:
         load(CONFIGS / "hijack.yaml")
 
 
+def test_a_file_of_split_learning_is_said_to_be_one() -> None:
+    with pytest.raises(
+        InputError, match=r"holds steps, .* split learning; give it to `privkit hijack .*fsha\.yaml`"
+    ):
+        load(CONFIGS / "fsha.yaml")
+
+
+@pytest.mark.parametrize("kind", [RunConfig, FinetuneConfig])
+def test_a_key_of_the_other_federation_is_unknown_and_its_command_is_not_named(kind: Any, path: Path) -> None:
+    path.write_text("method: fedproto\ntuning: lora\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"unknown key '(method|tuning)'"):
+        load_as(kind, path)
+
+
+def test_a_server_that_does_not_fit_its_method_is_refused_without_all_settings(path: Path) -> None:
+    text = yaml.safe_dump(changed(method="local_only", server="stalling_prototypes"))
+    with pytest.raises(
+        InputError, match=r"study\.yaml: server stalling_prototypes answers with prototypes, [^=]*$"
+    ):
+        loaded(path, text)
+
+
 def test_cells_of_the_same_name_are_refused(path: Path) -> None:
     with pytest.raises(InputError, match="cell name '1' appears twice; rename one"):
         loaded(path, TEXT + "cells: {1: {}, '1': {rounds: 3}}")

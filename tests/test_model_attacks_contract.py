@@ -248,7 +248,9 @@ def test_too_few_shadows_or_records_name_the_least(name, leaking):
     least = 3 if name == "lira_offline" else 2
     assert build(name, shadows=least).score(leaking.view, leaking.records).shape == (len(leaking.records),)
     few = leaking.reference.where(np.arange(CLIENTS * heads.REFERENCE) % heads.REFERENCE < 7)
-    with pytest.raises(NotApplicableError, match=r"owns 7 reference records .* shadow models need 8"):
+    with pytest.raises(
+        NotApplicableError, match=r"owns 7 reference records .* shadow models need 8; set split"
+    ):
         build(name).score(replace(leaking.view, reference=few), leaking.records)
 
 

@@ -11,7 +11,7 @@ from privkit import plug
 from privkit.errors import InputError
 
 GOOD = """
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 from privkit.plug import Plugin, Settings
 
 class Inner(Settings):
@@ -25,6 +25,12 @@ class Good(Plugin):
     width: int | None = None
     on: bool = False
     inner: Inner = Inner()
+
+    @model_validator(mode="after")
+    def _narrow(self):
+        if self.size == 13 and self.on:
+            raise ValueError("size 13 is never on; take another")
+        return self
 """
 FILES = {
     "__init__.py": "",
@@ -102,6 +108,8 @@ def test_every_yields_each_plug_in_with_its_name(tmp_path: Path, monkeypatch: py
     ("settings", "message"),
     [
         ("god", r"shape 'god' is unknown; known are borrowed, .*\. Did you mean good\?"),
+        ("t", r"shape 't' is unknown; .*\. Did you mean two\?"),
+        ("b", r"shape 'b' is unknown; known are [^?]*\.$"),
         ("zzz", r"shape 'zzz' is unknown; known are [^?]*\.$"),
         ("_base", "shape '_base' is unknown"),
         ("folder", "shape 'folder' is unknown"),
@@ -118,6 +126,7 @@ def test_every_yields_each_plug_in_with_its_name(tmp_path: Path, monkeypatch: py
         ({"name": "good", "inner": {"x": 1}}, r"unknown key 'inner\.x'; known keys are rate\.$"),
         ({"name": "good", 7: 1}, "key 7 is no name; does a number hold a comma"),
         ({"name": "good", "size": 0}, "shape good: size=0: input should be greater than or equal to 1"),
+        ({"name": "good", "size": 13, "on": True}, r"^shape good: size 13 is never on; take another\.$"),
         ({"name": "good", "size": 1.5}, "size=1.5: input should be a valid integer"),
         ({"name": "good", "size": True}, "size=True: a truth value is no valid integer or number; give one"),
         ({"name": "good", "width": False}, "width=False: a truth value is no valid integer"),

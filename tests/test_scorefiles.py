@@ -229,7 +229,9 @@ BAD_JSON = [
     (own([SCORES | {"members": [True]}]), r"attacks\.0\.members\.0=True"),
     (own([SCORES], privkit_scores=2), r"privkit_scores=2: input should be 1"),
     ({"attacks": [SCORES]}, r"privkit_scores is missing"),
-    (own([SCORES], releases={"members": [1, 2], "non_members": [1]}), r"cluster ids of members have shape \(2,\)"),
+    (own([SCORES], releases={"members": [1, 2], "non_members": [1]}), r"releases names 2 members, .* scores 1; give"),
+    (own([SCORES, SCORES | {"attack": "b", "members": [1, 2]}], same_candidates=True),
+     r"same_candidates is true, and attack 'a' scores 1 and 1 candidates .*'b' 2 and 1; give both"),
     ({"scores": [1, 2]}, r"evaluation: JSON .*; or long_table: CSV .*; or projres: JSON as published"),
     ([1, 2], r"no file of scores that is known"),
     ('{"attacks": [', r"cannot be read .*is it what its ending says"),
@@ -271,7 +273,11 @@ BAD_CSV = [
     (f"{HEAD}\na,higher,1,2\na,higher,0,high", r"score in row 2 is high"),
     (f"{HEAD}\na,higher,1,2\na,higher,0,", r"score in row 2 is nan"),
     (f"{HEAD}\n,higher,1,2", r"attack in row 1 is empty"),
-    (f"{HEAD},candidate\na,higher,1,2,x\na,higher,0,1,x", r"scores candidate 'x' twice"),
+    (f"{HEAD},candidate\na,higher,1,2,x\na,higher,1,1,x", r"scores candidate 'x' twice; give one score"),
+    (
+        f"{HEAD},candidate\na,higher,1,2,x\na,higher,0,1,x",
+        r"candidate 'x' as a member and as a non-member; remove",
+    ),
     (f"{HEAD},data\na,higher,1,2,x\na,higher,0,1,y", r"column 'data' holds 'x' and 'y'"),
     (HEAD, r"no attack in it"),
 ]
@@ -283,11 +289,20 @@ def test_a_table_that_is_not_as_documented_is_refused(tmp_path: Path, text: str,
         judged(written(tmp_path, text, "scores.csv"))
 
 
+def test_members_may_be_written_as_numbers_of_any_kind(tmp_path: Path) -> None:
+    texts = ("true", "1", "1.0"), ("False", "0", "0.0")
+    rows = [f"a,higher,{text},{i}" for i, kind in enumerate(texts) for text in kind]
+    (found,) = judged(written(tmp_path, "\n".join([HEAD, *rows]), "scores.csv")).attacks
+    assert (found.auc.n_members, found.auc.n_non_members) == (3, 3)
+
+
 def test_a_file_of_another_ending_or_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"ends in '\.txt'; give a \.json, \.csv, \.parquet file"):
         judged(written(tmp_path, "", "scores.txt"))
     with pytest.raises(InputError, match="does not exist"):
         judged(tmp_path / "absent.json")
+    with pytest.raises(InputError, match=r"is a folder; give its files, such as '.*/\*\.json'"):
+        judged(tmp_path)
     with pytest.raises(InputError, match="cannot be read"):
         judged(written(tmp_path, "no parquet", "scores.parquet"))
 

@@ -257,6 +257,10 @@ def test_data_that_have_no_pictures_or_leave_no_public_ones_are_refused(changes,
         ("data: digits\nsteps: 0", "steps=0"),
         ("data: digits\nstep: 3", "unknown key 'step'.*Did you mean steps?"),
         ("steps: 3", "data is missing"),
+        (
+            "data: digits\nmethod: fedproto",
+            "holds method, so it is a federation to train; give it to `privkit train",
+        ),
     ],
 )
 def test_a_bad_file_is_refused_in_one_sentence(tmp_path, text, message):

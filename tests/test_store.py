@@ -552,7 +552,7 @@ def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no run \(no run\.json\)"):
         store.find(tmp_path)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="file holds no run"):
+    with pytest.raises(InputError, match="file is no folder; give a folder that"):
         store.find(tmp_path / "file")
     with pytest.raises(InputError, match="nowhere does not exist"):
         store.find(tmp_path / "nowhere")

@@ -116,7 +116,8 @@ def test_too_few_non_members_cannot_show_a_rate(n, fpr, needed):
 def test_just_enough_non_members_show_a_rate_and_its_coarseness():
     found = tpr_at_fpr(np.arange(5.0), np.zeros(100), fpr=0.01).estimate
     assert found.value == 0.8
-    assert "1000 non-members are advised" in found.note
+    assert found.note == "coarse: only 1 false positive allowed; 1,000 non-members are advised"
+    assert "only 2 false positives allowed" in tpr_at_fpr([1.0], np.zeros(200), fpr=0.01).estimate.note
     assert tpr_at_fpr(np.arange(5.0), np.zeros(1000), fpr=0.01).estimate.note == ""
 
 

@@ -1,6 +1,7 @@
 """Checks with the clean vectors in hand: exact where nothing is wrong, and each fault shows."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from scipy import stats
 
 import privkit
 from accountant.contract import Contract, DependsOn, Relation
-from accountant.events import Gaussian
+from accountant.events import Gaussian, leaves
 from attacks.statistics.count_scale import count_scale_p_value, split_by_count
 from attacks.statistics.draws import guesses_hit, uniform_p_value
 from attacks.statistics.multiple import holm
@@ -23,11 +24,13 @@ from attacks.statistics.sharing import common_p_value, common_share, most_alike
 from privkit import canary
 from privkit.audit.chosen import noisy_scores, random_groups
 from privkit.audit.left import left
+from privkit.audit.recovered import farthest_known
 from privkit.audit.run import audit
 from privkit.audit.scored import RunView
 from privkit.audit.white_box import Check, Seen, checks
 from privkit.canaries.one_round import OneRound
 from privkit.clean import hidden
+from privkit.clip import clip_to_ball
 from privkit.defenses._base import AbstractReleaseDefense, Known
 from privkit.defenses.faults.count_leak import CountLeak
 from privkit.defenses.faults.reused_noise import ReusedNoise
@@ -43,7 +46,7 @@ from privkit.noise import Purpose, SeededNoise, keyed
 from privkit.partitions.random import Random
 from privkit.release import Prototypes, Release, SumsAndCounts
 from privkit.transcript import Records, Transcript
-from privkit.truth import Truth
+from privkit.truth import Hidden, Truth
 
 CLIENTS, ROUNDS, CLASSES, DIM, CANARIES = 2, 3, 3, 24, 8
 RUNS = 1000
@@ -355,22 +358,42 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_noise_that_only_looks_right_on_the_whole_is_named(run, name):
-    """Every one of these left the noise of all messages together nearly as large as it was claimed."""
-    one = seen(run, Igpp(epsilon=2.0))
+def changed(one: Seen, law: Callable[[np.ndarray, Release, np.ndarray], np.ndarray]) -> Seen:
+    """The same run with other noise, made of what it had."""
 
     def spoilt(release: Release) -> Release:
         sent, clean = release.payload, one.truth.hidden[release.round, release.client].means
         assert isinstance(sent, Prototypes)
-        noise = WRONG[name](sent.vectors - clean, release, sent.labels)
-        return replace(release, payload=replace(sent, vectors=clean + noise))
+        return replace(
+            release, payload=replace(sent, vectors=clean + law(sent.vectors - clean, release, sent.labels))
+        )
 
     view = replace(one.view, transcript=Transcript.of(map(spoilt, one.view.transcript.releases)))
-    before, after = checks([one]), checks([replace(one, view=view, left=left(view, one.truth))])
+    return replace(one, view=view, left=left(view, one.truth))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_noise_that_only_looks_right_on_the_whole_is_named(run, name):
+    """Every one of these left the noise of all messages together nearly as large as it was claimed."""
+    one = seen(run, Igpp(epsilon=2.0))
+    before, after = checks([one]), checks([changed(one, WRONG[name])])
     assert before[name].p_value > 1e-3
     assert name in holm({check: found.p_value for check, found in after.items()}).rejected
     assert any(sign.isdigit() for sign in after[name].says)
+
+
+@pytest.mark.parametrize("more", ["coordinates", "vectors"])
+def test_more_noise_than_claimed_on_some_vectors_or_coordinates_is_no_fault(run, more):
+    def law(noise: np.ndarray, release: Release, labels: np.ndarray) -> np.ndarray:
+        half = np.arange(DIM) < DIM // 2 if more == "coordinates" else (labels % 2 == 0)[:, None]
+        return noise * np.where(half, 50.0, 1.0)
+
+    one = changed(seen(run, Igpp(epsilon=2.0)), law)
+    rows = [row for x in one.left for row in x.rows]
+    columns = list(np.concatenate([x.rows for x in one.left]).T)
+    mixed = rows if more == "coordinates" else columns
+    assert shape_p_value(mixed) < 1e-6
+    assert not holm({name: found.p_value for name, found in checks([one]).items()}).rejected
 
 
 def test_the_clip_check_is_as_far_out_as_the_canaries_were_planted(run):
@@ -383,6 +406,68 @@ def test_the_clip_check_is_as_far_out_as_the_canaries_were_planted(run):
     assert found.p_value == 0.0
     assert "2.000 times as far out" in found.says
     assert loose.clip_norm == 2.0
+
+
+def otherwise_clipped(one: Seen, clip: Callable[[np.ndarray], np.ndarray]) -> Seen:
+    """The same run, had real records been clipped otherwise; canaries and noise are as they were."""
+
+    def moved(release: Release) -> Release:
+        sent, mine = release.payload, held().of(release.client)
+        assert isinstance(sent, Prototypes)
+        hidden_ = one.truth.hidden[release.round, release.client]
+        real = sent.labels < CLASSES
+        means = hidden_.means.copy()
+        means[real] = [clip(mine.vectors[mine.labels == label]).mean(0) for label in sent.labels[real]]
+        hidden[release.round, release.client] = hidden_._replace(means=means)
+        return replace(release, payload=replace(sent, vectors=sent.vectors - hidden_.means + means))
+
+    hidden: dict[tuple[int, int], Hidden] = {}
+    view = replace(one.view, transcript=Transcript.of(map(moved, one.view.transcript.releases)))
+    truth = Truth(members=one.truth.members, canary_signs=one.truth.canary_signs, hidden=hidden)
+    return Seen(view, truth, left(view, truth))
+
+
+LENGTHS = np.linalg.norm(held().vectors, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("clip", "reach"),
+    [
+        (lambda z: clip_to_ball(z, norm=1.0), 0.0),
+        (lambda z: clip_to_ball(z, norm=0.5), 0.5),
+        (lambda z: clip_to_ball(z, norm=1.25), 1.25),
+        (lambda z: z, LENGTHS.max()),
+        (lambda z: np.clip(z, -0.3, 0.3), 0.0),
+    ],
+    ids=["as claimed", "tighter", "looser", "none", "of another kind"],
+)
+def test_a_clip_that_only_real_records_escape_shows_in_the_mean_of_known_ones(run, clip, reach):
+    one = otherwise_clipped(seen(run, Igpp(epsilon=2.0)), clip)
+    known = [farthest_known(each, held().of(each.release.client)) for each in one.left]
+    assert max(known) == pytest.approx(reach, rel=1e-4)
+    found = checks([one])["clip"]
+    assert found.p_value == float(reach <= 1)
+    assert reach <= 1 or f"averaged a record that is {reach:.3f} times as far out" in found.says
+
+
+def test_a_clip_is_not_judged_by_some_of_a_classes_records_nor_under_a_private_encoder(run):
+    one = otherwise_clipped(seen(run, Igpp(epsilon=2.0)), lambda z: z)
+    half = np.arange(len(held())) % 2 == 0
+    some = Truth(members=half, canary_signs=one.truth.canary_signs, hidden=one.truth.hidden)
+    assert checks([Seen(one.view, some, left(one.view, some))])["clip"].p_value == 1.0
+    (leaf,) = {leaf for r in one.view.transcript.releases for leaf, _ in leaves(r.event)}
+    private = replace(leaf, contract=replace(leaf.contract, encoder=DependsOn.PRIVATE_STATE))
+    view = replace(
+        one.view, transcript=Transcript.of(replace(r, event=private) for r in one.view.transcript.releases)
+    )
+    assert checks([Seen(view, one.truth, left(view, one.truth))])["clip"].p_value == 1.0
+
+
+def test_a_group_that_is_not_clipped_is_named_by_known_records(run):
+    one = seen(run, Vpp(epsilon=2.0, partition=Random()))
+    assert checks([one])["clip"].p_value == 1.0
+    free = otherwise_clipped(one, lambda z: z)
+    assert checks([free])["clip"].p_value == 0.0
 
 
 def embeddings() -> Embeddings:

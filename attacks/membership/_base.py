@@ -1,10 +1,8 @@
 """What attacks on prototypes share: they are asked with the public encoder, or with the client's own."""
 
-from typing import Literal
+from pydantic import Field, field_validator
 
-from pydantic import Field
-
-from attacks._base import AbstractAttack, ThreatModel
+from attacks._base import AbstractAttack, ThreatModel, Tier, asked_in
 
 _PUBLIC = "the public encoder"
 _OWN = "the client's own encoder of the last release, which no server has: outside the claimed guarantee"
@@ -30,14 +28,20 @@ class PrototypeAttack(AbstractAttack):
     encoder is trained, it cannot embed a record as its client does.
     """
 
-    tier: Literal["server", "client"] = Field(
-        default="server",
-        description="whose encoder it has: the public one that a server has, or the client's own, for the last release",
+    tier: Tier | None = Field(
+        default=None,
+        validate_default=True,
+        description="the attack's own, with the public encoder; or client, with the client's own of the last release",
     )
+
+    @field_validator("tier")
+    @classmethod
+    def _own_or_client(cls, tier: Tier | None) -> Tier:
+        return asked_in(tier, cls.threat.tier, "client")
 
     @property
     def assumed(self) -> ThreatModel:
-        if self.tier == "server":
+        if self.tier == self.threat.tier:
             return self.threat
         rest = [known for known in self.threat.knows if known != _PUBLIC]
         return ThreatModel(who="insider with the client's own encoder", knows=(_OWN, *rest), tier="client")

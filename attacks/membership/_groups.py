@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from attacks._averaged import Averaged, Channel
-from attacks._base import NotApplicableError, owned
+from attacks._base import OWN_MORE, NotApplicableError, owned
 from attacks._known_noise import prototypes, refuse_other_payloads
 from attacks.membership._population import Population, population
 from privkit.transcript import Records, ServerView
@@ -174,5 +174,5 @@ class _Populations:
             self._found[of] = self._estimate(own.labels, release.clip(own.vectors))
         known = self._found[of]
         if label not in known.means:
-            raise NotApplicableError(f"the attacker owns no reference record of class {label}")
+            raise NotApplicableError(f"the attacker owns no reference record of class {label}; {OWN_MORE}")
         return Question(rows, label, release.clip(candidates.vectors[rows]), release, known)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float64
 
-from attacks._base import NotApplicableError
+from attacks._base import OWN_MORE, NotApplicableError
 from attacks._kept import Kept
 
 _FOLDS = 5
@@ -45,7 +45,7 @@ class Population:
         """
         labels = np.unique(labels_N)
         if len(labels_N) - len(labels) < _FOLDS:
-            raise NotApplicableError("there are too few reference records to estimate a covariance")
+            raise too_few(len(labels_N), len(labels), beyond=_FOLDS)
         means = {int(c): clipped_Nd[labels_N == c].mean(0) for c in labels}
         centred_Nd = clipped_Nd - np.array([means[int(c)] for c in labels_N])
         return cls(
@@ -55,6 +55,14 @@ class Population:
                 centred_Nd.T @ centred_Nd / (len(labels_N) - len(labels)), best_shrinkage(centred_Nd)
             ),
         )
+
+
+def too_few(records: int, classes: int, *, beyond: int) -> NotApplicableError:
+    """Return the refusal of records that are no more than their classes and so many."""
+    return NotApplicableError(
+        f"{records} of {classes} classes are too few reference records to estimate a covariance, {classes + beyond} "
+        f"are needed in a client's domain; {OWN_MORE}"
+    )
 
 
 _kept = Kept[Population](_MOST_KEPT)

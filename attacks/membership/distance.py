@@ -28,6 +28,9 @@ class Distance(PrototypeAttack):
         scores = np.zeros(len(candidates))
         for rows, prototypes_Pd, starts_T in released(view, candidates):
             z_Nd = candidates.vectors[rows].astype(np.float64)
-            squared_NP = ((z_Nd[:, None] - prototypes_Pd[None]) ** 2).sum(2)
-            scores[rows] = best_of_rounds(-np.sqrt(squared_NP), starts_T)
+            gaps_NPd = z_Nd[:, None] - prototypes_Pd[None]
+            # divided by a power of two first: no square overflows, and no bit changes
+            unit_NP = np.frexp(np.abs(gaps_NPd).max(2))[1]
+            squared_NP = (np.ldexp(gaps_NPd, -unit_NP[..., None]) ** 2).sum(2)
+            scores[rows] = best_of_rounds(-np.ldexp(np.sqrt(squared_NP), unit_NP), starts_T)
         return scores

@@ -29,7 +29,7 @@ from pydantic import Field
 from attacks._base import NotApplicableError, ThreatModel
 from attacks.membership._base import WITH_RECORDS, PrototypeAttack
 from attacks.membership._groups import mixtures
-from attacks.membership._population import Population, best_shrinkage, kept, shrunk
+from attacks.membership._population import Population, best_shrinkage, kept, shrunk, too_few
 from attacks.membership.likelihood_ratio import log_likelihood_ratio, log_likelihood_ratios
 from privkit.transcript import Records, ServerView
 
@@ -84,7 +84,7 @@ def _simulated(
             # drawn with replacement, means vary by (n - 1) / n of what means of fresh records would
             spreads.append((prototypes_Sd - means[label]) * (n / np.sqrt(n - 1)))
     if sum(counts - 1) < 2 * LEAST:
-        raise NotApplicableError("there are too few reference records to estimate a covariance")
+        raise too_few(len(labels_N), len(labels), beyond=2 * LEAST)
     spread_Kd = np.concatenate(spreads)
     freedom = len(spread_Kd) - len(spreads)
     amount = best_shrinkage(np.concatenate(centred))

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from attacks._base import AbstractAttack, NotApplicableError, ThreatModel, owned
+from attacks._base import AbstractAttack, NotApplicableError, ThreatModel, Tier, asked_in, owned
 from attacks._models import Model, models
 from privkit.transcript import Records, ServerView
 
@@ -68,14 +68,21 @@ class ModelAttack(AbstractAttack):
 
     reads: ClassVar[Literal["prototypes", "weights", "gradients"]] = "weights"
 
-    tier: Literal["server", "insider"] = Field(
-        default="server",
-        description="whose models it has: those that a server is sent, or the client's personalised one at the end",
+    tier: Tier | None = Field(
+        default=None,
+        validate_default=True,
+        description="the attack's own, with the models that a server is sent; or insider, with the client's "
+        "personalised one at the end",
     )
+
+    @field_validator("tier")
+    @classmethod
+    def _own_or_insider(cls, tier: Tier | None) -> Tier:
+        return asked_in(tier, cls.threat.tier, "insider")
 
     @property
     def assumed(self) -> ThreatModel:
-        if self.tier == "server":
+        if self.tier == self.threat.tier:
             return self.threat
         return ThreatModel(who=_INSIDER, knows=(_MODEL, *self.threat.knows), tier="insider")
 

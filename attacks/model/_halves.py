@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Bool
 
-from attacks._base import NotApplicableError
+from attacks._base import OWN_MORE, NotApplicableError
 
 LEAST_SHADOWS = 2
 LEAST_RECORDS = 8
@@ -25,7 +25,8 @@ def halves(records: int, shadows: int, *, seed: tuple[int, ...]) -> Bool[np.ndar
         )
     if records < LEAST_RECORDS:
         raise NotApplicableError(
-            f"the attacker owns {records} reference records of this client's domain; shadow models need {LEAST_RECORDS}"
+            f"the attacker owns {records} reference records of a client's domain, and shadow models need "
+            f"{LEAST_RECORDS}; {OWN_MORE}"
         )
     rng = np.random.default_rng(seed)
     first = [rng.permutation(records) < records // 2 for _ in range(-(-shadows // 2))]

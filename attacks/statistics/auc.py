@@ -163,6 +163,7 @@ def _note(area: Area, *, clustered: bool) -> str:
         return f"no interval: a class with a single {unit} does not show how much it varies"
     if area.value < 0.5 - 3 * area.standard_error:
         return (
-            "score direction suspect: AUC is more than 3 standard errors below 0.5; higher must mean member"
+            "score direction suspect: AUC is more than 3 standard errors below 0.5, as if the score spoke for "
+            "non-members; check which direction is declared"
         )
     return ""

@@ -102,7 +102,7 @@ def operating_point(members: ArrayLike, non_members: ArrayLike, *, allowed: int)
         false_positives=int(flagged_N.sum()),
         n_non_members=len(non_member_N),
         threshold=float(flagged.min()) if len(flagged) else None,
-        threshold_source=f"these scores: lowest with at most {allowed} false positives",
+        threshold_source=f"these scores: lowest with at most {_false_positives(allowed)}",
     )
 
 
@@ -152,6 +152,10 @@ def tpr_at_fpr(members: ArrayLike, non_members: ArrayLike, *, fpr: Rate, level: 
     )
 
 
+def _false_positives(count: int) -> str:
+    return f"{count} false positive{'s' * (count != 1)}"
+
+
 def _first_excess(non_member_N: Float[np.ndarray, " N"], allowed: int) -> float:
     """Return the largest non-member score that may not be flagged; minus infinity if all may."""
     n = len(non_member_N)
@@ -183,7 +187,7 @@ def _estimate(point: Confusion, rate: Fraction, allowed: int, level: float) -> E
         )
         return Estimate.missing(reason, n_members=m, n_non_members=n, null=null)
     low, high = clopper_pearson(point.true_positives, m, level=level)
-    coarse = f"coarse: only {allowed} false positives allowed; {int(10 / rate)} non-members are advised"
+    coarse = f"coarse: only {_false_positives(allowed)} allowed; {int(10 / rate):,} non-members are advised"
     return Estimate(
         value=point.tpr,
         low=low,

@@ -85,14 +85,14 @@ class _Encoder:
             raise NotApplicableError("this run mixes architectures, and tier client knows runs of one")
         if config.method.encoder_depends_on(config.model) is DependsOn.PUBLIC:
             raise NotApplicableError(
-                "releases are made with the frozen encoder, which is public: tier server has all that tier client has"
+                "releases are made with the frozen encoder, which is public: tier client has no more than a server"
             )
         if config.model.inside:
             raise NotApplicableError("adapters inside the encoder read pixels, and candidates are features")
         last = run.completed - 1
         if last < 1:
             raise NotApplicableError(
-                "the only release was made with the encoder that was broadcast: tier server has it too"
+                "the only release was made with the encoder that was broadcast: tier client has no more than a server"
             )
         return cls(config, _params(_state(run, last)), last)
 

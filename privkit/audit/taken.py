@@ -20,6 +20,7 @@ from attacks.statistics.scores import split
 from attacks.statistics.seeds import over_seeds
 from attacks.statistics.tightness import tightness
 from attacks.statistics.tpr import tpr_at_fpr
+from privkit import fits
 from privkit.audit import curves
 from privkit.audit.cells import Cell
 from privkit.audit.scored import RunView
@@ -90,24 +91,10 @@ def truths(cell: Cell, views: list[RunView]) -> list[Truth]:
                 raise InputError(
                     f"{run.path}: truth/ answers {len(answers)} {name}, but another number is asked about."
                 )
-        _refuse_overlap(run.path.as_posix(), view, truth)
+        if view.questions["records"] is not None:
+            fits.refuse_overlap(run.path.as_posix(), view.questions["records"], truth.members)
         found.append(truth)
     return found
-
-
-def _refuse_overlap(where: str, view: RunView, truth: Truth) -> None:
-    """Raise if a member and a non-member of one client are the same record, byte for byte."""
-    asked = view.questions["records"]
-    if asked is None:
-        return
-    rows: dict[tuple[int, bytes], int] = {}
-    for i, vector in enumerate(asked.vectors):
-        key = (int(asked.clients[i]), vector.tobytes())
-        twin = rows.setdefault(key, i)
-        if truth.members[twin] != truth.members[i]:
-            raise InputError(
-                f"{where}: candidates {twin} and {i} are the same record, one a member and one not; remove one."
-            )
 
 
 def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) -> Judged:
@@ -161,6 +148,8 @@ def measure(
         not_gaussian: why no trade-off curve is Gaussian, in words; empty where it may be.
     """
     members, non_members = split(judged.scores, judged.members)
+    one_sided = _one_sided(attack, len(members), len(non_members))
+    limit = None if one_sided else limit
     is_canary = attack.about_canaries
     area = auc(members, non_members, clusters=None if is_canary else _ids(judged))
     by_seed = [judged.auc_of(judged.runs == r) for r in np.unique(judged.runs)]
@@ -194,7 +183,16 @@ def measure(
         predicted=_mean(judged.expected),
         predicted_by_round=_predicted(judged, rounds),
         cumulative=_areas(judged.until, judged.members, rounds),
+        reason=one_sided,
     )
+
+
+def _one_sided(attack: AbstractAttack, members: int, non_members: int) -> str:
+    """Return why there is nothing to tell apart, or nothing."""
+    missing = empty_class(members, non_members)
+    if not missing or attack.about_canaries:
+        return ""
+    return f"there are {missing} among the candidates; ask about members and non-members of every run"
 
 
 def _alone(judged: Judged, rounds: int) -> tuple[float | None, ...]:

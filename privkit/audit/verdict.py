@@ -123,7 +123,9 @@ def _doubt(evidence: Evidence) -> str:
             f"{_WAYS_OUT[evidence.relation]}"
         )
     if evidence.shortest is None:
-        return f"no canary was scored, so a missing clip would go unseen{_enough(evidence)}"
+        return (
+            f"no canary was scored by attack antipodal, so a missing clip would go unseen{_enough(evidence)}"
+        )
     if evidence.clip_norm is not None and evidence.shortest < OUTSIDE * evidence.clip_norm:
         return (
             f"canaries of length {evidence.shortest:.3g} lie within {OUTSIDE:g} times the clip norm "

@@ -6,6 +6,7 @@ from privkit import __version__
 from privkit.cli import (
     audit,
     calibrate,
+    chance,
     cite,
     doctor,
     explain,
@@ -34,6 +35,7 @@ app.command("hijack", cls=PlainCommand)(hijack.hijack)
 app.command("report", cls=PlainCommand)(report.report)
 app.command("table", cls=PlainCommand)(table.table)
 app.command("scores", cls=PlainCommand)(scores.scores)
+app.command("chance", cls=PlainCommand)(chance.chance)
 app.command("cite", cls=PlainCommand)(cite.cite)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("spend", cls=PlainCommand)(spend.spend)

@@ -33,12 +33,11 @@ def audit(
     """Audit runs. Exit 0 fine, 2 bad input, 3 violation, 4 inconclusive, 5 not covered, 6 an attack failed."""
     from privkit.audit.run import audit as run_audit
     from privkit.cli.progress import bars
-    from privkit.errors import InputError
     from privkit.lock import hold
+    from privkit.store import refuse_no_folder
     from reports import audit_files
 
-    if not run.is_dir():
-        raise InputError(f"{run} does not exist; give a folder that `privkit train` or a Recorder wrote.")
+    refuse_no_folder(run)
     chosen, whole = _chosen(attacks, config)
     lock = hold(run)
     with bars() as progress:
@@ -63,12 +62,15 @@ def _chosen(given: list[str], config: Path | None) -> "tuple[list[Attack], bool]
     from privkit.audit.choice import configured, every_attack
     from privkit.cli.listed import names
     from privkit.errors import InputError
+    from privkit.plug import names as names_of
     from privkit.plug import unknown
 
     found = every_attack() if config is None else configured(config)
     wanted = names(given, option="--attacks", kind="attack")
     known = sorted({attack.name for attack in found})
     for name in wanted:
+        if name in names_of("attacks.split"):
+            raise InputError(f"attack {name} is of split learning; run `privkit hijack configs/fsha.yaml`.")
         if name not in known:
             raise InputError(unknown("attack", name, known=known))
     return [attack for attack in found if not wanted or attack.name in wanted], not wanted

@@ -119,8 +119,7 @@ def _cells(folder: Path) -> "list[UtilityCell]":
     from privkit.errors import InputError
     from reports import findings_file, utility_cells
 
-    if not folder.is_dir():
-        raise InputError(f"{folder} does not exist; give a folder that `privkit train` or a Recorder wrote.")
+    store.refuse_no_folder(folder)
     if not any(folder.rglob("run.json")):
         if not any(folder.rglob(findings_file.NAME)):
             raise InputError(

@@ -62,6 +62,16 @@ class Scored:
     non_members: Scores
     releases: Clusters | None = None
 
+    def __post_init__(self) -> None:
+        scored = ("members", self.members), ("non_members", self.non_members)
+        for (kind, scores), ids in zip(scored, self.releases or (), strict=False):
+            named = len(np.asarray(ids))
+            if named != len(scores):
+                raise InputError(
+                    f"releases names {named} {kind}, and attack {self.attack!r} scores {len(scores)}; give one id per "
+                    "score, in their order."
+                )
+
     def toward_member(self) -> tuple[Float[np.ndarray, " M"], Float[np.ndarray, " N"]]:
         """Return the scores of members and non-members, higher = member.
 

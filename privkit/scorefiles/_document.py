@@ -16,6 +16,8 @@ def document(path: Path) -> Any:
     Raises:
         InputError: another ending, no such file, or a file that is not what its ending says.
     """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give its files, such as '{path / '*.json'}'.")
     if path.suffix.lower() not in _READERS:
         raise InputError(f"{path} ends in {path.suffix or 'nothing'!r}; give a {', '.join(_READERS)} file.")
     if not path.is_file():

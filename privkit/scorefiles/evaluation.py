@@ -1,5 +1,6 @@
 """privkit's own format in JSON, documented in docs/scores.md: one evaluation, attack by attack."""
 
+import itertools
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -61,6 +62,7 @@ class JsonEvaluation(AbstractScoreFile):
             found = Document.model_validate(document)
         except ValidationError as error:
             raise InputError(_short(plug.describe(error, Document))) from None
+        _refuse_unequal(found)
         releases = found.releases and (found.releases.members, found.releases.non_members)
         pairing = {True: Pairing.STATED, False: Pairing.DIFFERENT, None: Pairing.ASSUMED}
         return Evaluation(
@@ -69,6 +71,17 @@ class JsonEvaluation(AbstractScoreFile):
             model=found.model,
             data=found.data,
         )
+
+
+def _refuse_unequal(found: Document) -> None:
+    """Raise if attacks are said to have scored the same candidates, and scored another number of them."""
+    for first, other in itertools.pairwise(found.attacks if found.same_candidates else ()):
+        here, there = (f"{len(one.members)} and {len(one.non_members)}" for one in (first, other))
+        if here != there:
+            raise InputError(
+                f"same_candidates is true, and attack {first.attack!r} scores {here} candidates (members and "
+                f"non-members), {other.attack!r} {there}; give both the same ones, or say false."
+            )
 
 
 def _short(sentence: str) -> str:

@@ -16,7 +16,7 @@ Columns = Mapping[str, np.ndarray]
 
 _NEEDED = ("attack", "member_has", "member", "score")
 _OPTIONAL = ("candidate", "release", "model", "data")
-_TRUTHS = {"true": True, "false": False, "1": True, "0": False}
+_TRUTHS = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
 
 
 class LongTable(AbstractScoreFile):
@@ -110,6 +110,11 @@ def _in_order(attack: str, part: Columns) -> Columns:
     ids, counts = np.unique(part["candidate"], return_counts=True)
     if counts.max() > 1:
         twice = ids[counts.argmax()]
+        if len(np.unique(part["member"][part["candidate"] == twice])) > 1:
+            raise InputError(
+                f"attack {attack!r} scores candidate {str(twice)!r} as a member and as a non-member; remove one, or "
+                "give two candidates two names."
+            )
         raise InputError(f"attack {attack!r} scores candidate {str(twice)!r} twice; give one score for each.")
     return _rows(part, np.argsort(part["candidate"]))
 
