@@ -336,3 +336,29 @@ def test_blocks_that_do_not_divide_embeddings_are_refused_before_anything_is_wri
     with pytest.raises(InputError, match="do not divide embeddings of width"):
         trained(tmp_path, model={"transform": {"name": "rotation", "blocks": 7}}, method="local_only")
     assert not (tmp_path / "run").exists()
+
+
+# ---------------------------------------------------------------------- audits, and the published study
+
+
+def test_an_audit_says_that_nothing_is_promised_and_why_attacks_on_plain_heads_have_no_number(run):
+    from privkit.audit.run import audit
+    from reports.findings import Verdict
+
+    found = audit(run.path)
+    assert found.failed == ()
+    assert found.verdict is Verdict.NOT_COVERED
+    reasons = {str(row) for row in found.cells}
+    assert any("plain heads" in reason for reason in reasons)
+
+
+def test_the_study_has_every_method_on_every_domain_held_out():
+    cells = load(Path(__file__).parent.parent / "configs" / "fedot.yaml").cells
+    assert len(cells) == 2 * 11 * 4
+    for name, one in cells.items():
+        visible = one.rounds - 1 if one.method.tests_arrivals else one.rounds
+        assert visible == (0 if "zero-shot" in name else 30)
+        assert one.model.temperature == 30
+        assert name.endswith(f"-{one.held_out}")
+    blocks = {one.model.transform.settings().get("blocks") for one in cells.values() if one.model.transform}
+    assert blocks == {1, 4, 8, None}
