@@ -106,6 +106,11 @@ def _read(payload: Payload) -> Model:
 
 
 def _of_weights(named: Mapping[str, np.ndarray]) -> Model:
+    if any(name.startswith(("head.vectors", "transform.")) for name in named):
+        raise NotApplicableError(
+            "the head reads embeddings of length 1, perhaps behind a map of the client's own, and this attack knows "
+            "plain heads"
+        )
     odd = next((name for name in named if not _KNOWN.fullmatch(name)), None)
     if odd is not None or "head.weight" not in named:
         raise NotApplicableError(

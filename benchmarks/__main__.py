@@ -11,7 +11,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # before numpy reads them
 
 # one file each, its rows in ROWS
-SECTIONS = ["accounting", "training", "overhead", "judging", "membership", "gradient"]
+SECTIONS = ["accounting", "training", "overhead", "judging", "membership", "gradient", "orthogonal"]
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from privkit.methods._down import Down
 from privkit.network import Network
 from privkit.noise import NoNoise, Purpose, keyed
 from privkit.personal import PersonalModel
-from privkit.release import Payload
+from privkit.release import Payload, Update
 from privkit.servers.honest import HonestServer
 from privkit.train.answers import stacked_answers
 from privkit.train.cohort import Client, Cohort
@@ -127,6 +127,10 @@ class Engine:
 
     def _uploads(self) -> dict[int, Payload]:
         uploads: dict[int, Payload] = {}
+        if self.method.sends is Sends.WEIGHTS:
+            for g, client in enumerate(self.fleet.cohort.clients):
+                named = self.fleet.weights(g, self.method).named
+                uploads[client.index] = Update(named=named, means="weights")
         embedded = self.fleet.released(self.method) if self.method.sends is Sends.PROTOTYPES else []
         for z, client in zip(embedded, self.fleet.cohort.clients, strict=False):
             mine = Embeddings(vectors=z, labels=client.y, encoder=DependsOn.PRIVATE_STATE)

@@ -161,6 +161,10 @@ class RunConfig(Configuration):
     precision: Precision = Field(
         default=Precision.FP32, description="numbers that passes are computed in: fp32 or bf16"
     )
+    held_out: str | None = Field(
+        default=None,
+        description="domain that nobody trains on, tested every round as a newcomer's; none by default",
+    )
     server: AbstractServer | None = Field(
         default=None, description="who merges and answers: honest, unless a malicious one is named"
     )
@@ -198,6 +202,14 @@ class RunConfig(Configuration):
         """Return the worst that what any client releases is computed from."""
         found = {self.method.encoder_depends_on(one.model) for one in self.architectures}
         return DependsOn.PUBLIC if found == {DependsOn.PUBLIC} else DependsOn.PRIVATE_STATE
+
+    @model_validator(mode="after")
+    def _newcomer_has_an_architecture(self) -> "RunConfig":
+        if self.held_out is not None and self.mixed is not None:
+            raise ValueError(
+                "held_out and mixed are both given, and a newcomer has no architecture; leave out one"
+            )
+        return self
 
     @model_validator(mode="after")
     def _server_has_something_to_do(self) -> "RunConfig":

@@ -11,6 +11,8 @@ from privkit.errors import InputError
 from privkit.store import Run
 
 _WAY_OUT = "it was damaged or edited: restore it, or train the run again"
+NEWCOMER = -1
+"""Number, in the table of accuracies, of the client that never trains."""
 _COLUMNS = ("round", "client", "domain", "accuracy")
 
 
@@ -20,11 +22,14 @@ class Measured:
 
     Attributes:
         accuracies: of each round in order, the accuracy of each domain, in [0, 1]; none if it kept no metrics.
+        newcomers: of each round in order, the accuracy of somebody who never trained, on the domain that was held out;
+            none if none was, or the method has no model for such.
         seconds: training time, the run's share of its batch's; ``None`` if that was not kept.
     """
 
     accuracies: tuple[Mapping[str, float], ...]
     seconds: float | None
+    newcomers: tuple[float, ...] = ()
 
     @property
     def last(self) -> Mapping[str, float]:
@@ -39,7 +44,7 @@ def of_cell(name: str, runs: Sequence[Run]) -> list[Measured]:
         InputError: some kept metrics and others did not; or the metrics are no such table, lack a round or client or
             hold a number that is no accuracy; or the time is none.
     """
-    found = [Measured(_accuracies(run), _seconds(run)) for run in runs]
+    found = [_of_run(run) for run in runs]
     missing = next((run.path for run, one in zip(runs, found, strict=True) if not one.accuracies), None)
     if missing is not None and any(one.accuracies for one in found):
         raise InputError(
@@ -49,24 +54,36 @@ def of_cell(name: str, runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def _accuracies(run: Run) -> tuple[Mapping[str, float], ...]:
+def _of_run(run: Run) -> Measured:
+    accuracies, newcomers = _accuracies(run)
+    return Measured(accuracies, _seconds(run), newcomers)
+
+
+def _accuracies(run: Run) -> tuple[tuple[Mapping[str, float], ...], tuple[float, ...]]:
     path = run.path / "metrics.parquet"
     if not path.exists():
-        return ()
+        return (), ()
     rows = _rows(path)
-    expected = [(t, m, name) for t in range(run.rounds) for m, name in enumerate(run.info.clients)]
+    tested = list(enumerate(run.info.clients))
+    if any(row["client"] == NEWCOMER for row in rows):
+        tested.insert(0, (NEWCOMER, str(run.info.config.get("held_out"))))
+    expected = [(t, m, name) for t in range(run.rounds) for m, name in tested]
     if sorted((row["round"], row["client"], str(row["domain"])) for row in rows) != expected:
         raise InputError(
-            f"{path} does not hold one accuracy of each of {len(run.info.clients)} domains in each of {run.rounds} "
+            f"{path} does not hold one accuracy of each of {len(tested)} domains in each of {run.rounds} "
             f"rounds; {_WAY_OUT}."
         )
     odd = next((row["accuracy"] for row in rows if not _is_share(row["accuracy"])), 0.0)
     if not _is_share(odd):
         raise InputError(f"{path} holds the accuracy {odd}, and it is a share from 0 to 1; {_WAY_OUT}.")
     found: list[dict[str, float]] = [{} for _ in range(run.rounds)]
+    newcomers: dict[int, float] = {}
     for row in rows:
-        found[row["round"]][row["domain"]] = row["accuracy"]
-    return tuple(found)
+        if row["client"] == NEWCOMER:
+            newcomers[row["round"]] = row["accuracy"]
+        else:
+            found[row["round"]][row["domain"]] = row["accuracy"]
+    return tuple(found), tuple(newcomers[t] for t in sorted(newcomers))
 
 
 def _seconds(run: Run) -> float | None:

@@ -1,4 +1,4 @@
-"""The trained part of the model on stacked clients: adapter after the frozen backbone, and head.
+"""The trained part of the model on stacked clients: adapter or another map after the frozen backbone, and head.
 
 Every tensor has a leading client axis, so that all clients (and seeds, and noise levels) are trained by
 one call: clients own disjoint slices, hence the gradient of the summed loss holds each one's gradient.
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+TRANSFORM = "transform."
+"""What the names of a transform's parameters begin with."""
+
 Drops = Callable[["Tensor"], "Tensor"]
 """What leaves some hidden units out: takes and returns a tensor whose first two axes are clients and records."""
 
@@ -39,7 +42,7 @@ class _Given(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Adapter after the backbone (or none), and head, as pure functions of stacked parameters.
+    """Adapter or another map after the backbone (or none), and head, as pure functions of stacked parameters.
 
     Attributes:
         settings: what is trained.
@@ -83,11 +86,22 @@ class Network:
 
         Adapters start as the identity (their up-projections are zero); the rest is uniform in
         ``+-1/sqrt(inputs)``, as ``torch.nn.Linear``.
+
+        Raises:
+            InputError: the transform does not take embeddings of this width.
         """
         rng = keyed(seed, Purpose.INIT)
-        return self._start_head(rng, dim, num_classes) | self._start_adapters(rng, dim)
+        head, adapters = self._start_head(rng, dim, num_classes), self._start_adapters(rng, dim)
+        return head | adapters | self._start_transform(rng, dim)
+
+    def headed(self, start: Mapping[str, np.ndarray], vectors_Cd: np.ndarray) -> dict[str, np.ndarray]:
+        """Return initial parameters with a head of one linear layer that has these weights, float32."""
+        name = "head.weight" if self.settings.temperature is None else "head.vectors"
+        return {**start, name: np.ascontiguousarray(vectors_Cd.T, dtype=np.float32)}
 
     def _start_head(self, rng: np.random.Generator, dim: int, num_classes: int) -> dict[str, np.ndarray]:
+        if self.settings.temperature is not None:
+            return {"head.vectors": uniform(rng, dim, num_classes)}
         widths = (dim, *self.settings.hidden, num_classes)
         named = {}
         for layer, (inputs, outputs) in enumerate(itertools.pairwise(widths)):
@@ -98,6 +112,11 @@ class Network:
     def _start_adapters(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray]:
         width = self.settings.adapter
         return {} if width is None else started_adapter(rng, "adapter.", dim, width)
+
+    def _start_transform(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray]:
+        transform = self.settings.transform
+        started = {} if transform is None else transform.start(rng, dim)
+        return {f"{TRANSFORM}{name}": array for name, array in started.items()}
 
     def backbone(self, x: "Tensor") -> "Tensor":
         """Return what the frozen backbone alone gives for some inputs, shape [G, B, d]."""
@@ -110,6 +129,10 @@ class Network:
             params: parameters, with the client axis first.
             x: inputs: features of the backbone, shape [G, B, d].
         """
+        transform = self.settings.transform
+        if transform is not None:
+            named = {n.removeprefix(TRANSFORM): p for n, p in params.items() if n.startswith(TRANSFORM)}
+            return transform.apply(named, x)
         return x if self.settings.adapter is None else self.adapted(params, "adapter.", x)
 
     def adapted(self, params: "Mapping[str, Tensor]", prefix: str, h: "Tensor") -> "Tensor":
@@ -128,6 +151,10 @@ class Network:
         return found
 
     def _through_head(self, params: "Mapping[str, Tensor]", u_GBd: "Tensor") -> "Tensor":
+        if self.settings.temperature is not None:
+            from torch.nn.functional import normalize
+
+            return self.settings.temperature * normalize(u_GBd, dim=-1) @ params["head.vectors"]
         h = u_GBd
         for layer in range(len(self.settings.hidden)):
             h = self.drops(_linear(params, layer, h).relu())

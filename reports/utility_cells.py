@@ -210,10 +210,7 @@ def in_short(config: Mapping[str, Any]) -> str:
         return f"{len(mixed)} architectures"
     if not isinstance(model, Mapping):
         return ""
-    found = PersonalModel.model_validate(model)
-    if found.adapter is None:
-        return "head"
-    return f"adapter {found.adapter}, {'inside' if found.inside else 'after'}"
+    return PersonalModel.model_validate(model).in_short
 
 
 def _mean_by_domain(last: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -62,7 +62,9 @@ def started(method: AbstractMethod, *, seed: int = 0) -> State:
 
 
 def test_all_methods_of_the_papers_are_there():
-    assert {"fedavg_head", "fedpcl", "fedproto", "fedtgp", "local_only", "mpft"} <= set(NAMES)
+    assert {"fedavg_head", "fedclip", "fedot", "fedpcl", "fedproto", "fedtgp", "local_only", "mpft"} <= set(
+        NAMES
+    )
 
 
 # ---------------------------------------------------------------------- settings
@@ -460,7 +462,10 @@ CELLS: dict[str, dict[str, Any]] = {
 
 def study(folder: Path, method: AbstractMethod) -> Path:
     """Write the configuration of a small study of one method."""
-    cells = CELLS if method.sends is not Sends.WEIGHTS else {n: CELLS[n] for n in ("none", "bf16", "mixed")}
+    taken = set(CELLS) if method.sends is not Sends.WEIGHTS else {"none", "bf16", "mixed"}
+    if method.sends_weight("adapter.down"):
+        taken.discard("mixed")  # whose adapters have no mean
+    cells = {name: cell for name, cell in CELLS.items() if name in taken}
     settings = {**method.settings(), "training": {"batch_size": 12, "learning_rate": 0.01}}
     if isinstance(method, AbstractPrototypeMethod):
         settings["prototypes"] = "mean"
@@ -492,7 +497,7 @@ def tree(root: Path) -> dict[str, bytes]:
 def test_a_killed_study_ends_with_the_same_bytes_and_can_be_audited(method, tmp_path):
     config = load(study(tmp_path, method))
     train(config, tmp_path / "whole", device="cpu")
-    assert train_with_kills(config, tmp_path / "killed") >= 3
+    assert train_with_kills(config, tmp_path / "killed") >= min(3, len(config.cells))
     found, wanted = tree(tmp_path / "killed"), tree(tmp_path / "whole")
     assert sorted(found) == sorted(wanted)
     assert [name for name in wanted if found[name] != wanted[name]] == []

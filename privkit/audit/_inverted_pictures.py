@@ -36,13 +36,14 @@ def pictures(
         NotApplicableError: the data set gives other images than those the run was trained on.
         InputError: the encoder reads no images.
     """
-    domains = config.data.load()
+    every = config.data.load()
+    domains = [domain for domain in every if domain.name != config.held_out]
     for domain in domains:
         if run.info.data.get(f"records.{domain.name}") != sha256_of(domain.records):
             raise NotApplicableError(
                 f"the images of {domain.name} are not those the run was trained on; restore the data set"
             )
-    chosen = [rows(split) for split in _split(run, config, domains)]
+    chosen = [rows(split) for split in _split(run, config, every)]
     labels = np.concatenate([d.labels[r] for d, r in zip(domains, chosen, strict=True)])
     if not np.array_equal(labels, records.labels):
         raise NotApplicableError("the split gives other records than candidates/ holds; restore candidates/")
@@ -75,6 +76,8 @@ def _split(run: Run, config: RunConfig, domains: Sequence[Domain]) -> list[Parts
         num_classes=config.data.num_classes,
         hashes={},
     )
+    if config.held_out is not None:
+        labelled = labelled.without(config.held_out)
     return parts(Plan(name=".", cell=run.info.cell, seed=run.info.seed or 0, config=config), labelled)
 
 

@@ -17,6 +17,7 @@ class Kind(StrEnum):
     ATTACKS = "attacks"
     UTILITY = "utility"
     DEFENSES = "defenses"
+    GENERALIZATION = "generalization"
 
 
 class Format(StrEnum):
@@ -37,7 +38,8 @@ class Source(StrEnum):
 def table(
     kind: Kind = typer.Argument(..., help="What the table is about."),
     runs: list[Path] = typer.Argument(
-        ..., help="Audited folders, or, for utility, trained ones; a pattern such as 'runs/*' is expanded."
+        ...,
+        help="Audited folders; of utility and generalization, trained ones; a pattern such as 'runs/*' is expanded.",
     ),
     as_format: Format = typer.Option(Format.MD, "--format", help="Markdown, CSV, LaTeX (booktabs) or JSON."),
     against: str | None = typer.Option(
@@ -48,10 +50,12 @@ def table(
     percent: bool = typer.Option(
         False,
         "--percent",
-        help="Utility: print accuracies in percent; CSV and JSON keep shares, with the printed texts beside them.",
+        help="Accuracies in percent; CSV and JSON keep shares, with the printed texts beside them.",
     ),
     beside: Source | None = typer.Option(
-        None, "--beside", help="Utility: print the published numbers of the VPDR paper too, marked as such."
+        None,
+        "--beside",
+        help="Print published numbers too, marked as such: of VPDR (utility) or FedOT (generalization).",
     ),
     figures: Path | None = typer.Option(
         None,
@@ -71,6 +75,8 @@ def table(
         raise InputError(
             "--figures is about defenses of the gradient lab; leave it out, or ask for privkit table defenses."
         )
+    if kind is Kind.GENERALIZATION and against is not None:
+        raise InputError("--against compares cells of privkit table utility; leave it out, or ask for that.")
     match kind:
         case Kind.ATTACKS:
             made = _attacks(folders)
@@ -78,6 +84,8 @@ def table(
             made = _utility(folders, against, beside, percent=percent)
         case Kind.DEFENSES:
             made = _defenses(folders, figures)
+        case Kind.GENERALIZATION:
+            made = _generalization(folders, beside, percent=percent)
     texts = {Format.MD: made.markdown, Format.CSV: made.csv, Format.TEX: made.latex, Format.JSON: made.json}
     typer.echo(texts[as_format]().rstrip("\n"))
 
@@ -110,6 +118,26 @@ def _utility(folders: list[Path], against: str | None, beside: Source | None, *,
     return utility(
         cells, against="igpp" if against is None else against, published=rows, percent=percent, said=said
     )
+
+
+def _generalization(folders: list[Path], beside: Source | None, *, percent: bool) -> "Table":
+    from privkit import store
+    from privkit.audit.cells import cells
+    from privkit.errors import InputError
+    from reports.generalization import generalizations
+    from reports.generalization_published import published
+    from reports.generalization_table import generalization_table
+
+    found = []
+    for folder in folders:
+        named = [(cell.name, cell.runs) for cell in cells(store.find(folder))]
+        found += generalizations(folder.as_posix(), named)
+    if not found:
+        raise InputError(
+            f"no run in {', '.join(map(str, folders))} holds out a domain; train a study whose cells set held_out, "
+            "such as configs/fedot.yaml."
+        )
+    return generalization_table(found, published=published() if beside else (), percent=percent)
 
 
 def _cells(folder: Path) -> "list[UtilityCell]":

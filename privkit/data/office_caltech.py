@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from privkit.data import _pickle
-from privkit.data._folder_data import AbstractFolderData
 from privkit.data._folders import spelling
+from privkit.data._listed_folder_data import AbstractListedFolderData
 from privkit.data._lists import Listed
 from privkit.data._published import Published
 from privkit.errors import InputError
@@ -21,7 +21,7 @@ DOMAINS = ("amazon", "caltech", "dslr", "webcam")
 NO_CLASS = -1
 
 
-class OfficeCaltech(AbstractFolderData):
+class OfficeCaltech(AbstractListedFolderData):
     """Office-Caltech-10, or any pictures in its layout: four domains, one folder per class."""
 
     domains: tuple[str, ...] = Field(

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from privkit.data._folder_data import AbstractFolderData
 from privkit.data._folders import spelling
+from privkit.data._listed_folder_data import AbstractListedFolderData
 from privkit.data._lists import Listed
 from privkit.data._published import Published
 from privkit.errors import InputError
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
 
 
-class Pacs(AbstractFolderData):
+class Pacs(AbstractListedFolderData):
     """PACS, or any pictures in its layout: four domains, one folder per class."""
 
     domains: tuple[str, ...] = Field(

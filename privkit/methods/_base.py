@@ -69,6 +69,10 @@ class AbstractMethod(Plugin):
     """A federated method. Tensors of a client have the client axis first; arrays of a server have none."""
 
     sends: ClassVar[Sends]
+    tests_arrivals: ClassVar[bool] = False
+    """Whether a round is tested before it is trained, on what arrived in it."""
+    serves_newcomers: ClassVar[bool] = False
+    """Whether what the server sends to all is a model for somebody who never trained."""
 
     training: LocalTraining = Field(
         default_factory=LocalTraining, description="local training between two releases"

@@ -21,6 +21,7 @@ def applies(network: Network, rule: LocalRule, setup: LocalTraining) -> bool:
     """Return whether clients train an adapter and a linear head by plain SGD, as the method's paper has it."""
     model = network.settings
     plain = type(network) is Network and model.adapter is not None and not model.hidden and not model.dropout
+    plain = plain and model.temperature is None
     return plain and type(rule) is AsPublished and setup.optimizer == "sgd" and not setup.momentum
 
 

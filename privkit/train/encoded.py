@@ -1,10 +1,12 @@
 """Data sets under frozen encoders: each is encoded once, whatever the number of runs that use it."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
+from privkit import plug
 from privkit.atomic import canonical_json
 from privkit.config import Architecture, RunConfig
 from privkit.data._base import Domain, Labelled
@@ -13,6 +15,7 @@ from privkit.models._base import AbstractEncoder
 from privkit.models._cache import features, sha256_of
 
 Progress = Callable[[str, int, int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,8 @@ class Encoded:
         hashes: of records, labels, features, encoders and names of classes, by name; and how many records a domain
             had to leave out.
         notes: sentences on records that the data set left out, for the reader.
+        whole: the same with the domain that is held out; ``None`` if none is.
+        held_out: its number there.
     """
 
     names: tuple[str, ...]
@@ -58,6 +63,34 @@ class Encoded:
     num_classes: int
     hashes: dict[str, str]
     notes: tuple[str, ...] = ()
+    whole: "Encoded | None" = None
+    held_out: int = -1
+
+    def without(self, name: str) -> "Encoded":
+        """Return all domains but one, which is held out: nobody trains on it.
+
+        Raises:
+            InputError: there is no such domain, or no other.
+        """
+        if name not in self.names:
+            raise InputError(plug.unknown("domain held_out", name, known=list(self.names)))
+        if len(self.names) < 2:
+            raise InputError(f"held_out is {name}, the only domain; train on at least one other.")
+        at = self.names.index(name)
+
+        def rest(every: Sequence[T]) -> tuple[T, ...]:
+            return (*every[:at], *every[at + 1 :])
+
+        return replace(
+            self,
+            names=rest(self.names),
+            own=rest(self.own),
+            test=rest(self.test),
+            things=rest(self.things),
+            hashes=self.hashes | {"held_out": name},
+            whole=self,
+            held_out=at,
+        )
 
     @property
     def x(self) -> tuple[np.ndarray, ...]:
@@ -93,7 +126,7 @@ def encode(config: RunConfig) -> Encoded:
         for m, d in enumerate(domains)
     )
     _refuse_widths(config, [inputs.x.shape[1] for inputs in own])
-    return Encoded(
+    every = Encoded(
         names=tuple(domain.name for domain in domains),
         own=own,
         test=test,
@@ -102,6 +135,7 @@ def encode(config: RunConfig) -> Encoded:
         hashes=_hashes(config, domains, own, test),
         notes=tuple(note for domain in domains for note in domain.notes),
     )
+    return every if config.held_out is None else every.without(config.held_out)
 
 
 def _inputs(records: Labelled, architecture: Architecture, seen: dict[tuple[int, str], Inputs]) -> Inputs:
@@ -160,7 +194,7 @@ def _hashes(
 def source(config: RunConfig) -> str:
     """Return what decides a configuration's features."""
     architectures = [[one.encoder.settings(), one.model.inside] for one in config.architectures]
-    return canonical_json([config.data.settings(), architectures])
+    return canonical_json([config.data.settings(), architectures, config.held_out])
 
 
 def encode_all(configs: Iterable[RunConfig], progress: Progress) -> dict[str, Encoded]:

@@ -7,10 +7,12 @@ import torch
 
 from privkit.atomic import canonical_json
 from privkit.data._split import Parts
+from privkit.measured import NEWCOMER
 from privkit.study import Plan
 from privkit.train import study as studies
 from privkit.train.cohort import Client, Cohort
 from privkit.train.encoded import Encoded
+from privkit.train.first import first_parameters
 from privkit.train.local import Fleet
 
 
@@ -32,18 +34,46 @@ def fleets(plans: Sequence[Plan], data: Encoded, device: torch.device) -> list[F
     return [_fleet(plans, data, clients, device) for clients in groups.values()]
 
 
+def newcomers(plans: Sequence[Plan], data: Encoded, device: torch.device) -> Fleet | None:
+    """Return one client per run that never trains, tested on the domain that is held out.
+
+    Returns:
+        a fleet; ``None`` if no domain is held out, or what the server sends is no model for somebody who never trained.
+    """
+    if data.whole is None or not plans[0].config.method.serves_newcomers:
+        return None
+    return _fleet(plans, data, [_newcomer(r, plan, data) for r, plan in enumerate(plans)], device)
+
+
+def _newcomer(run: int, plan: Plan, data: Encoded) -> Client:
+    assert data.whole is not None
+    own, tests = data.whole.own[data.held_out], data.whole.test[data.held_out]
+    rows = studies.held_out(plan, data).test
+    return Client(
+        run=run,
+        index=NEWCOMER,
+        seed=plan.seed,
+        x=own.read[:0],
+        y=own.y[:0],
+        x_test=tests.read[rows],
+        y_test=tests.y[rows],
+    )
+
+
 def _fleet(plans: Sequence[Plan], data: Encoded, clients: Sequence[Client], device: torch.device) -> Fleet:
     config, cohort = plans[0].config, Cohort.stack(clients, device)
     one = config.architecture(clients[0].index)
     network = one.model.build(one.encoder).to(device)
-    seeds = [client.seed for client in cohort.clients]
+    runs = [client.run for client in cohort.clients]
     start = {
-        seed: network.start(dim=data.dim, num_classes=data.num_classes, seed=seed)
-        for seed in sorted(set(seeds))
+        run: first_parameters(
+            network, one.encoder, data, studies.parts(plans[run], data), seed=plans[run].seed
+        )
+        for run in sorted(set(runs))
     }
     params = {
-        name: torch.from_numpy(np.stack([start[seed][name] for seed in seeds])).to(device)
-        for name in start[seeds[0]]
+        name: torch.from_numpy(np.stack([start[run][name] for run in runs])).to(device)
+        for name in start[runs[0]]
     }
     return Fleet.start(
         network,

@@ -16,14 +16,17 @@ import torch
 from privkit import atomic
 from privkit.defenses._base import Private
 from privkit.errors import DivergedError, InputError
+from privkit.measured import NEWCOMER
 from privkit.methods._base import Sends, State
+from privkit.methods._down import Down
 from privkit.release import ByClass, Payload, Release
 from privkit.store import Run
 from privkit.study import Plan, Study, plans, refuse_single_run
 from privkit.train import study as studies
 from privkit.train.answers import stacked_answers
 from privkit.train.encoded import Encoded, Progress, encode_all, source
-from privkit.train.fleets import fleets
+from privkit.train.fleets import fleets, newcomers
+from privkit.train.local import Fleet
 from privkit.train.memory import keep_freed_memory
 from privkit.train.metrics import write_metrics
 from privkit.train.outbox import Outbox, below
@@ -130,6 +133,7 @@ class _Batch:
     def _start(self) -> None:
         shape = {"dim": self.data.dim, "num_classes": self.data.num_classes}
         self.fleets = fleets(self.plans, self.data, self.device)
+        self.newcomers = newcomers(self.plans, self.data, self.device)
         self.states = [self.server.start(plan.config.method, **shape, seed=plan.seed) for plan in self.plans]
         self.rows: list[list[dict[str, float | int]]] = [[] for _ in self.plans]
 
@@ -185,16 +189,29 @@ class _Batch:
                 for c in fleet.cohort.clients
             ]
             down = stacked_answers(each, shared, fleet.cohort.runs)
+            first = self._tested(fleet, down) if self.method.tests_arrivals else None
             fleet.train_round(round, self.method, down)
             for r, what in fleet.diverged().items():
                 if r in self._going():
                     self._leave_out(r, round, f"{what}; {_SLOWER}")
-            scores = fleet.accuracy(self.method, down, num_classes=self.data.num_classes)
-            for client, score in zip(fleet.cohort.clients, scores, strict=True):
-                if client.run in self._going():
-                    row = {"round": round, "client": client.index, "accuracy": score}
-                    self.rows[client.run].append(row)
+            self._note(round, fleet, self._tested(fleet, down) if first is None else first)
+        if self.newcomers is not None:
+            self._note(round, self.newcomers, self._newcomers_tested(self.newcomers, shared))
         self._commit(round, {r: sent for r, sent in released.items() if r in self._going()})
+
+    def _tested(self, fleet: Fleet, down: Down) -> list[float]:
+        return fleet.accuracy(self.method, down, num_classes=self.data.num_classes)
+
+    def _newcomers_tested(self, fleet: Fleet, shared: list[State]) -> list[float]:
+        """Return the accuracy of those who have just arrived: they have what all start from, and what all got."""
+        down = stacked_answers([{} for _ in fleet.cohort.clients], shared, fleet.cohort.runs)
+        self.method.receive(fleet.params, down)
+        return self._tested(fleet, down)
+
+    def _note(self, round: int, fleet: Fleet, scores: list[float]) -> None:
+        for client, score in zip(fleet.cohort.clients, scores, strict=True):
+            if client.run in self._going():
+                self.rows[client.run].append({"round": round, "client": client.index, "accuracy": score})
 
     def _leave_out(self, r: int, round: int, why: str) -> None:
         """Train a run no further: its own numbers are lost, those of its neighbours are not."""
@@ -229,13 +246,19 @@ class _Batch:
         for r, sent in released.items():
             run = self.runs[r]
             if round >= run.completed:
-                write_metrics(run.path, self.rows[r], self.data.names)
+                write_metrics(run.path, self.rows[r], self._domains)
             run.commit(
                 round,
                 [release for release, _ in sent],
                 hidden={release.client: hidden for release, hidden in sent if hidden is not None},
                 state=self._state(r),
             )
+
+    @property
+    def _domains(self) -> dict[int, str]:
+        """Return the domain of each client, and of newcomers."""
+        named = dict(enumerate(self.data.names))
+        return named if self.config.held_out is None else {**named, NEWCOMER: self.config.held_out}
 
     def _state(self, r: int) -> State:
         named: State = {f"server.{k}": v for k, v in self.states[r].items()}

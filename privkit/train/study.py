@@ -24,10 +24,12 @@ from privkit.defenses._base import Known
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
 from privkit.methods._base import Sends
+from privkit.network import Network
 from privkit.noise import NoNoise
 from privkit.store import Run, RunInfo
 from privkit.study import Plan
 from privkit.train.encoded import Encoded, source
+from privkit.train.first import first_parameters
 from privkit.transcript import Records
 from privkit.weights import Weights
 
@@ -35,7 +37,31 @@ _NAMED = 3  # cells that a few words about a batch name
 
 
 def parts(plan: Plan, data: Encoded) -> list[Parts]:
-    """Return the run's split of every domain."""
+    """Return the run's split of every client's domain; which one is held out changes none of the others."""
+    found = _every_part(plan, data.whole or data)
+    return found if data.whole is None else [*found[: data.held_out], *found[data.held_out + 1 :]]
+
+
+def held_out(plan: Plan, data: Encoded) -> Parts:
+    """Return the run's split of the domain that is held out.
+
+    Raises:
+        InputError: it is tested on a class that no client trains on.
+    """
+    assert data.whole is not None
+    found = _every_part(plan, data.whole)[data.held_out]
+    seen = {int(c) for m, part in enumerate(parts(plan, data)) for c in np.unique(data.y[m][part.members])}
+    tested = np.unique(data.whole.test[data.held_out].y[found.test])
+    odd = next((int(c) for c in tested if int(c) not in seen), None)
+    if odd is not None:
+        raise InputError(
+            f"class {odd} of domain {data.whole.names[data.held_out]}, which is held out, is in no domain that is "
+            "trained on; hold out another, or leave the class out."
+        )
+    return found
+
+
+def _every_part(plan: Plan, data: Encoded) -> list[Parts]:
     how = {"num_classes": data.num_classes, "shares": plan.config.split.shares, "seed": plan.seed}
     shown = [things for things in data.things if things is not None]
     if shown:
@@ -158,7 +184,12 @@ def known(plan: Plan, data: Encoded) -> list[Known]:
 
 def refuse_impossible(plan: Plan, data: Encoded) -> None:
     """Raise if a plan's split, canaries or releases cannot be had; nothing is written for it then."""
-    parts(plan, data)
+    split = parts(plan, data)
+    if data.whole is not None:
+        held_out(plan, data)
+    for one in plan.config.architectures:
+        if one.model.transform is not None or one.model.first_head != "random":
+            first_parameters(Network(one.model), one.encoder, data, split, seed=plan.seed)
     canaries(plan, data)
     mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
     free, sent = known(plan, data), {}
@@ -192,7 +223,8 @@ def first_messages(plan: Plan, data: Encoded) -> list[Embeddings] | list[Weights
 
 def _initial_weights(plan: Plan, data: Encoded, client: int) -> Weights:
     one = plan.config.architecture(client)
-    start = one.model.build(one.encoder).start(dim=data.dim, num_classes=data.num_classes, seed=plan.seed)
+    network = one.model.build(one.encoder)
+    start = first_parameters(network, one.encoder, data, parts(plan, data), seed=plan.seed)
     return Weights(
         named={name: p for name, p in start.items() if plan.config.method.sends_weight(name)},
         depends_on=DependsOn.PRIVATE_STATE,
@@ -303,7 +335,7 @@ def _alike(one: Plan, other: Plan) -> bool:
 def _shared(config: RunConfig) -> str:
     """Return what must be equal for two runs to be trained as one batch."""
     settings = config.settings()
-    keys = ("data", "encoder", "model", "mixed", "method", "server", "rounds", "precision")
+    keys = ("data", "held_out", "encoder", "model", "mixed", "method", "server", "rounds", "precision")
     shared = {key: settings.get(key) for key in keys}
     rule = config.defense.local
     return canonical_json({**shared, "rule": [type(rule).__name__, rule.model_dump(mode="json")]})

@@ -1,0 +1,1 @@
+"""Maps between frozen embedding and head, one plug-in per file."""
