@@ -126,6 +126,8 @@ def tested(asked: RunView, seen: Seen) -> Work:
             clusters=np.unique(chains, axis=0, return_inverse=True)[1].ravel(),
             runs=np.zeros(len(candidates), dtype=np.int64),
             clients=candidates.clients,
+            rounds=np.full(len(candidates), -1),
+            expected=np.full(len(candidates), np.nan),
         )
         hold_against_claim(work, attack, scores)
     return work

@@ -120,7 +120,7 @@ class _Rounds:
         updates = {r.client: r.payload for r in releases if isinstance(r.payload, Update)}
         self.server.merge(updates, dict.fromkeys(updates, 1.0) if self._one_sender else self.lab.shares)
         self._test(round)
-        write_metrics(self.run.path, self.rows, senders(self.lab))
+        write_metrics(self.run.path, self.rows, dict(enumerate(senders(self.lab))))
         self.run.commit(
             round, releases, state=self._state(), broadcast=sent_out, kept=round in self.config.kept_rounds
         )

@@ -93,7 +93,7 @@ def owned(run: Run, *, public: int = 400, lab: Lab | None = None) -> Iterator[tu
     """
     lab = lab or lab_of(run)
     records, losses = lab.public.first(public), lab.guard().record_losses
-    for round, named in enumerate(weights(run, lab)):
+    for round, named in enumerate(weights(run)):
         if round in lab.config.asked_rounds:
             lab.model.load({name: w.to(lab.device) for name, w in named.items()})
             yield round, trace(lab.model, records.texts, records.labels, losses=losses)
