@@ -113,10 +113,7 @@ def markdown(findings: Findings) -> str:
         "",
         *_assumption_tables(findings),
         *_defenses(findings),
-        "## Taken",
-        "",
-        audit_table.attacks(findings).markdown(),
-        "",
+        *_taken(findings),
         *_certified(findings),
         *_inversions(findings),
         *_gains(findings),
@@ -151,6 +148,11 @@ def _defenses(findings: Findings) -> list[str]:
     return ["## What each defense stops", "", *said, "", table.markdown(), ""] if table.rows else []
 
 
+def _taken(findings: Findings) -> list[str]:
+    table = audit_table.attacks(findings)
+    return ["## Taken", "", table.markdown(), ""] if table.rows else []
+
+
 def _certified(findings: Findings) -> list[str]:
     table = certificate_tables.certified(findings)
     return ["## Certified from below", "", table.markdown(), ""] if table.rows else []
@@ -174,14 +176,31 @@ def tally(findings: Findings) -> str:
 
 def notes(findings: Findings) -> list[str]:
     """Return what a reader must know to read the numbers."""
-    empty = [f"{c.name}, {t.attack}: {t.reason}." for c in findings.cells for t in c.taken if t.reason]
+    empty = _without_number(findings)
     return [
         *_scopes(findings),
         *(f"{cell.name} {cell.ended}." for cell in findings.cells if cell.ended),
         *_READING,
         *predicted.notes(findings),
         *(["No number: " + " ".join(empty)] if empty else []),
-        *(["Failed: " + " ".join(findings.failed)] if findings.failed else []),
+        *(
+            ["Failed: " + " ".join(f"{why.rstrip('.')}." for why in findings.failed)]
+            if findings.failed
+            else []
+        ),
+    ]
+
+
+def _without_number(findings: Findings) -> list[str]:
+    """Return a sentence for each reason that an attack gave no number, with the attacks and cells that it is about."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for cell in findings.cells:
+        for taken in cell.taken:
+            if taken.reason:
+                found.setdefault(taken.reason.rstrip("."), {}).setdefault(cell.name, []).append(taken.attack)
+    return [
+        f"{'; '.join(f'{cell}, ' + ', '.join(attacks) for cell, attacks in by_cell.items())}: {reason}."
+        for reason, by_cell in found.items()
     ]
 
 

@@ -83,7 +83,7 @@ def cost(findings: Findings) -> Table:
 INVERSIONS = (
     Column(key="cell", title="cell"),
     Column(key="attack", title="attack"),
-    Column(key="tier", title="knows"),
+    Column(key="tier", title="tier"),
     _number("cosine", "cosine"),
     _number("cosine_random", "floor: random direction"),
     _number("cosine_between", "floor: other classes"),

@@ -9,7 +9,15 @@ from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
-from reports import assumption_tables, audit_files, audit_table, defense_sentences, defense_table
+from reports import (
+    assumption_tables,
+    audit_files,
+    audit_table,
+    defense_sentences,
+    defense_table,
+    gains,
+    page_tables,
+)
 from reports.findings import Findings, Verdict
 from reports.table import Table
 
@@ -35,6 +43,8 @@ def show(findings: Findings, console: Console) -> None:
         ("Broken assumptions, each priced on its own", assumption_tables.broken(findings)),
         ("Taken", audit_table.attacks(findings)),
         ("What each defense stops", defenses),
+        ("Rebuilt images", page_tables.inversions(findings)),
+        ("What malicious servers gained", gains.gains(findings)),
     ):
         if table.rows:
             console.print(fitting(title, table, console), "")

@@ -197,7 +197,7 @@ def _one_sided(attack: AbstractAttack, members: int, non_members: int) -> str:
 
 def _alone(judged: Judged, rounds: int) -> tuple[float | None, ...]:
     """Return the AUC from each round alone: of all that are asked about in all, or of those asked about in it."""
-    if judged.each:
+    if (judged.rounds < 0).all():
         return _areas(judged.each, judged.members, rounds)
     if len(np.unique(judged.rounds)) < 2:
         return ()

@@ -67,7 +67,7 @@ def table(
     from privkit.errors import InputError
 
     folders = expanded(runs)
-    if kind is not Kind.UTILITY and (against is not None or percent or beside):
+    if kind in (Kind.ATTACKS, Kind.DEFENSES) and (against is not None or percent or beside):
         raise InputError(
             "--against, --percent and --beside are about accuracy; leave them out, or ask for privkit table utility."
         )
