@@ -1,4 +1,4 @@
-"""Public data sets of domains, writers and medical pictures, from miniatures in their own layouts, or refused by name."""
+"""Public data sets of domains, writers and medical pictures: miniatures in their layouts, read or refused by name."""
 
 import json
 from collections.abc import Mapping
