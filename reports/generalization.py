@@ -119,10 +119,10 @@ def _of(folder: str, group: Mapping[str, tuple[str, Sequence[Run]]]) -> Generali
 def _common(name: str, unseen: str) -> str:
     """Return a cell's name without the domain held out, if it is a part of it.
 
-    >>> _common("fedot-twemoji", "twemoji"), _common("a", "b")
-    ('fedot', 'a')
+    >>> _common("fedot-fluent-3d", "fluent-3d"), _common("smart-art-r4", "art"), _common("a", "b"), _common("a", "a")
+    ('fedot', 'smart-r4', 'a', 'a')
     """
-    return "-".join(part for part in name.replace(unseen, "").split("-") if part) or name
+    return f"-{name}-".replace(f"-{unseen}-", "-").strip("-") or name
 
 
 def _domains(group: Mapping[str, tuple[str, Sequence[Run]]]) -> tuple[str, ...]:
@@ -160,9 +160,12 @@ def _maps(runs: Iterable[Run], config: Mapping[str, Any]) -> tuple[list[float], 
     errors, conditions = list[float](), list[float]()
     if transform is None:
         return errors, conditions
+    prefix = f"params.{TRANSFORM}"
     for run in runs:
-        prefix = f"params.{TRANSFORM}"
-        state = {n: p for n, p in run.state(run.completed).items() if n.startswith(prefix)}
+        try:
+            state = {n: p for n, p in run.state(run.completed).items() if n.startswith(prefix)}
+        except InputError:  # what training needs to go on may be removed, and all else is still there
+            continue
         matrix = transform.matrix({n.removeprefix(prefix): torch.from_numpy(p) for n, p in state.items()})
         if matrix is not None:
             errors += orthogonality_errors(matrix).tolist()

@@ -1,4 +1,4 @@
-"""Office-Home, VLCS, TerraIncognita, MedMNIST and FEMNIST from miniatures in their own layouts, or refused by name."""
+"""Public data sets of domains, writers and medical pictures: miniatures in their layouts, read or refused by name."""
 
 import json
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from privkit import cite, plug
 from privkit.data._base import AbstractData
 from privkit.data._folder_data import AbstractFolderData
 from privkit.data.femnist import Femnist
+from privkit.data.kvasir_capsule import KvasirCapsule
 from privkit.data.medmnist import MedMnist
 from privkit.errors import InputError
 from tests import layouts
@@ -132,6 +133,74 @@ def test_a_damaged_or_missing_file_is_refused(tmp_path):
     for content in (b"", b"no zip", whole[: len(whole) // 2]):
         (tmp_path / "pathmnist.npz").write_bytes(content)
         refused(MedMnist(root=tmp_path), "cannot be read as a .npz file")
+
+
+# ---------------------------------------------------------------------- Kvasir-Capsule
+
+
+@pytest.fixture
+def kvasir(tmp_path: Path) -> Path:
+    """Two classes of six pictures; four of each are in one list, two in the other."""
+    listed: list[list[str]] = [[], []]
+    for place, name in enumerate(("Blood - fresh", "Normal clean mucosa")):
+        for i in range(6):
+            path = tmp_path / "labelled_images" / name / f"{place}f_{i}.jpg"
+            layouts.picture(path, seed=10 * place + i)
+            listed[i >= 4].append(f"{path.name},{name}")
+    (tmp_path / "official_splits").mkdir()
+    for number, lines in enumerate(listed):
+        text = "\n".join(["filename,label", *lines, ""])
+        (tmp_path / "official_splits" / f"split_{number}.csv").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("trained_on", "records", "tested"), [(0, 8, 4), (1, 4, 8)])
+def test_the_lists_of_kvasir_capsule_say_what_is_trained_on(kvasir, trained_on, records, tested):
+    data = KvasirCapsule(root=kvasir, side=4, clients=2, alpha=100.0, trained_on=trained_on)
+    assert data.class_names == ("Blood - fresh", "Normal clean mucosa")
+    domains = data.load()
+    assert sum(len(d.labels) for d in domains) == records
+    test = domains[0].test
+    assert test is not None
+    assert test.labels.tolist() == [0] * (tested // 2) + [1] * (tested // 2)
+    assert test.records.shape == (tested, 4, 4, 3)
+    own = {r.tobytes() for d in domains for r in d.records}
+    assert own.isdisjoint({r.tobytes() for r in test.records})
+    assert len(data.files()) == 14
+    assert cite.cited(KvasirCapsule)
+
+
+def test_no_more_pictures_of_kvasir_capsule_are_decoded_than_wanted(kvasir):
+    for place, name in enumerate(("Blood - fresh", "Normal clean mucosa")):
+        (kvasir / "labelled_images" / name / f"{place}f_3.jpg").write_bytes(b"damaged")
+    data = KvasirCapsule(root=kvasir, side=4, clients=2, alpha=100.0, per_class=2)
+    assert sum(len(d.labels) for d in data.load()) == 4
+    refused(
+        data.model_copy(update={"per_class": None}), "2 pictures of .* cannot be used: Blood - fresh/0f_3.jpg"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("filename,label\n9.jpg,Blood - fresh\n", "line 2: '9.jpg' of class 'Blood - fresh' is not there"),
+        ("filename,label\n0f_0.jpg,Polyp\n", "of class 'Polyp' is in 'Blood - fresh'"),
+        ("name,class\n0f_0.jpg,Polyp\n", "no columns filename and label"),
+        ("filename,label\n", "names no pictures"),
+        ("", "no columns filename and label"),
+    ],
+)
+def test_a_list_that_does_not_fit_the_pictures_is_refused(kvasir, text, said):
+    (kvasir / "official_splits" / "split_0.csv").write_text(text)
+    refused(KvasirCapsule(root=kvasir, side=4, clients=2, alpha=100.0), said)
+
+
+def test_kvasir_capsule_without_lists_or_pictures_or_with_a_name_twice_is_refused(kvasir, tmp_path):
+    layouts.picture(kvasir / "labelled_images" / "Blood - fresh" / "1f_0.jpg", seed=99)
+    refused(KvasirCapsule(root=kvasir, side=4, clients=2, alpha=100.0), "two pictures of one name")
+    (kvasir / "official_splits" / "split_1.csv").unlink()
+    refused(KvasirCapsule(root=kvasir), "holds no split_0.csv and split_1.csv")
+    refused(KvasirCapsule(root=kvasir / "official_splits"), "holds no labelled_images")
 
 
 # ---------------------------------------------------------------------- FEMNIST

@@ -1,12 +1,14 @@
 """Accuracy per round and client, as a small parquet table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from privkit import atomic
 
 
-def write_metrics(path: Path, rows: list[dict[str, float | int]], domains: Mapping[int, str]) -> None:
+def write_metrics(
+    path: Path, rows: list[dict[str, float | int]], domains: Mapping[int, str] | Sequence[str]
+) -> None:
     """Replace a run's metrics: round, client (-1 for a newcomer), domain and accuracy on its own test records."""
     import pyarrow as pa
     import pyarrow.parquet as pq
