@@ -94,6 +94,16 @@ def test_another_batch_is_chance(bottleneck):
         assert 0.42 <= area(case, name) <= 0.58, name
 
 
+@pytest.mark.parametrize("transport", ["bf16", "int8"])
+def test_coarse_numbers_hide_nothing_from_a_filter_that_knows_of_them(bottleneck, transport):
+    """Whitening makes rounding errors large, unless it expects them."""
+    case = lab.case(bottleneck, batch=16, uploads=3, public=40, seed=1, transport=transport)
+    case = of_maps(case, "adapter.5.up", "head")
+    assert area(case, "matched_filter") > 0.93
+    undeclared = replace(case, view=replace(case.view, transport="fp32"))
+    assert area(undeclared, "matched_filter") < 0.75
+
+
 def test_l2_hides_no_batch(bottleneck):
     """Whoever takes the uploads as they are finds nothing."""
     w = lab.weights_of(bottleneck, np.random.default_rng(5))

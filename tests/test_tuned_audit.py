@@ -22,6 +22,7 @@ from privkit.cli.calibrate import app as calibrate
 from privkit.cli.train import train
 from privkit.errors import InputError
 from privkit.finetune.config import FinetuneConfig
+from privkit.finetune.loop import train as train_one
 from privkit.finetune.view import owned
 from privkit.release import Release, Update
 from privkit.store import Run
@@ -33,7 +34,7 @@ from reports.defense_sentences import of_audit
 from reports.defense_table import defenses
 from reports.figures import privacy_utility
 from reports.findings import Findings
-from tests.finetuned import TINY
+from tests.finetuned import TINY, config
 
 CELLS = {
     "none": {"defense": "none"},
@@ -86,6 +87,32 @@ def test_an_audit_asks_attacks_on_gradients_and_no_others(audited):
     for cell in audited.cells:
         assert {taken.attack for taken in cell.taken} == ON_GRADIENTS
         assert "random_bert" in cell.model
+
+
+@pytest.mark.parametrize(
+    ("backbone", "tuning"),
+    [
+        ("random_bert", {"name": "lora", "rank": 3}),
+        ("random_gpt2", {"name": "adapter", "width": 8}),
+        ("random_gpt2", {"name": "lora", "rank": 3}),
+    ],
+)
+def test_every_attack_runs_on_encoders_and_decoders_with_adapters_and_low_rank_maps(
+    backbone, tuning, tmp_path
+):
+    made = config(
+        backbone={"name": backbone, "size": "tiny", "max_length": 24},
+        tuning=tuning,
+        rounds=2,
+        questions={"clients": 2, "rounds": [0, 1]},
+    )
+    findings = audit(train_one(made, tmp_path / "run", device="cpu").path)
+    assert not findings.failed
+    (cell,) = findings.cells
+    assert {taken.attack for taken in cell.taken if not taken.reason} == ON_GRADIENTS
+    best = {t.attack: t.auc.value for t in cell.taken if t.auc is not None and t.auc.value is not None}
+    assert best["matched_filter"] > 0.9
+    assert best["joint_decoding"] > 0.9
 
 
 def test_a_record_in_a_batch_is_held_against_the_ceiling_of_that_batch(audited):

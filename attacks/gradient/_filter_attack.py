@@ -1,6 +1,7 @@
 """What attacks share that ask a matched filter: how its covariance is estimated, and what to expect of it."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float64
@@ -53,20 +54,28 @@ class FilterAttack(GradientAttack):
 
     def _of(self, shown: Seen) -> float:
         noise, names = shown.noise, tuple(shown.sent)
-        return shown.once(
-            ("expected", noise, names),
-            lambda: (
-                predicted(
-                    shown.owned,
-                    batch_size=shown.batch_size,
-                    noise=noise,
-                    estimator=self.estimator,
-                    ridge=self.ridge,
-                    names=names,
-                ).auc
-            ),
-        )
+
+        def told() -> float:
+            return predicted(
+                shown.owned,
+                batch_size=shown.batch_size,
+                noise=noise,
+                estimator=self.estimator,
+                ridge=self.ridge,
+                names=names,
+                rounding=shown.rounding_of(_like_an_upload(shown, names)),
+            ).auc
+
+        return shown.once(("expected", noise, names), told)
 
     @abstractmethod
     def shown(self, seen: Seen) -> Seen:
         """Return what it looks at of an upload."""
+
+
+def _like_an_upload(shown: Seen, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the mean gradient of as many public records as are behind an upload, by map."""
+    return {
+        name: shown.owned.traces[name].gradients()[: shown.batch_size].mean(0, dtype=np.float64)
+        for name in names
+    }

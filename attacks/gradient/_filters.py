@@ -74,7 +74,7 @@ def filtered(seen: Seen, estimator: Estimator, *, ridge: float | None) -> np.nda
         seen.candidates,
         clip_factors(seen.candidates, noise.clip_norm),
         seen.sent,
-        Batch(seen.batch_size, noise.std),
+        Batch(seen.batch_size, noise.std, seen.rounding),
         is_gradient=seen.is_gradient,
         unknown=seen.unknown,
     )

@@ -47,15 +47,21 @@ class Batch(NamedTuple):
     Attributes:
         size: records behind it, B.
         std: standard deviation of the noise on each number of their sum.
+        rounding: variance of what rounding put on each number of their sum, by map; of maps where it matters.
     """
 
     size: int
     std: float = 0.0
+    rounding: tuple[tuple[str, float], ...] = ()
 
     @property
     def others(self) -> float:
         """Return B - 1, at least one half."""
         return max(self.size - 1.0, _LEAST_OTHERS)
+
+    def variance(self, name: str) -> float:
+        """Return the variance of all that is on each number of one map's sum beside the gradients of others."""
+        return self.std**2 + dict(self.rounding).get(name, 0.0)
 
 
 class Whitened(NamedTuple):
@@ -123,7 +129,7 @@ class Filter:
         return self.rows(name) * self.weight[:, None]
 
     def _inverse_base(self, name: str, batch: Batch) -> Float64[np.ndarray, " p"]:
-        return 1.0 / (batch.others * self.bases[name].energy + batch.std**2).ravel()
+        return 1.0 / (batch.others * self.bases[name].energy + batch.variance(name)).ravel()
 
     def _inner(self, names: tuple[str, ...], batch: Batch) -> Float64[np.ndarray, "P P"]:
         """Return ``P D P^T``, made once for all uploads of a kind."""

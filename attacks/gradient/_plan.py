@@ -45,6 +45,7 @@ def predicted(
     estimator: Estimator = "both",
     ridge: float | None = None,
     names: tuple[str, ...] | None = None,
+    rounding: tuple[tuple[str, float], ...] = (),
 ) -> Prediction:
     """Return the AUC to expect of the matched filter, without any upload.
 
@@ -60,6 +61,7 @@ def predicted(
         estimator: of the covariance, as in the attack.
         ridge: as in the attack.
         names: maps that are sent; all by default.
+        rounding: variance of rounding on each number of the sum, by map; of maps where it matters.
 
     Raises:
         ValueError: there are too few records.
@@ -70,7 +72,7 @@ def predicted(
             f"{count} public records are too few to predict from; give at least {LEAST_RECORDS}."
         )
     used = tuple(public.traces) if names is None else names
-    batch, aucs = Batch(batch_size, noise.std), []
+    batch, aucs = Batch(batch_size, noise.std, rounding), []
     for first in (0, 1):
         own, rest = (passes_of(public, np.arange(start, count, 2)) for start in (first, 1 - first))
         filter = made(
@@ -135,11 +137,11 @@ def _moments(
 ) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
     """Return signal, spread of one other record, and spread of the noise, each in units of a record's score."""
     factor_N = clip_factors(rest, clip_norm)
-    inner_NN, squares_N = np.zeros((len(factor_N), len(factor_N))), np.zeros(len(factor_N))
+    inner_NN, noise_N = np.zeros((len(factor_N), len(factor_N))), np.zeros(len(factor_N))
     known = tuple(name for name in names if name in filter.bases)
-    for _, own_Np, directions_Np in filter.whitened(filter.own(rest, factor_N, known), batch):
+    for name, own_Np, directions_Np in filter.whitened(filter.own(rest, factor_N, known), batch):
         inner_NN += directions_Np @ own_Np.T
-        squares_N += np.einsum("np,np->n", directions_Np, directions_Np)
+        noise_N += batch.variance(name) * np.einsum("np,np->n", directions_Np, directions_Np)
     signal_N = np.diag(inner_NN).copy()
     live_N = signal_N > 0
     inner_NN, signal_N = inner_NN[np.ix_(live_N, live_N)], signal_N[live_N]
@@ -151,7 +153,7 @@ def _moments(
     return (
         (signal_N - centre_N) / np.sqrt(signal_N),
         spread_N / signal_N,
-        batch.std**2 * squares_N[live_N] / signal_N,
+        noise_N[live_N] / signal_N,
     )
 
 

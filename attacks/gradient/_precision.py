@@ -106,6 +106,18 @@ def stored(payload: Payload, name: str) -> np.dtype:
     )
 
 
+def rounding_variance(gradient_md: Float64[np.ndarray, "m d"], *, transport: str, stored: np.dtype) -> float:
+    """Return the mean variance of what rounding did to the numbers of a gradient, to a power of 4; 0 of a zero one.
+
+    Powers, so that uploads that were rounded alike are seen through the same filter. Numbers that were computed in
+    float32 count as rounded to 22 bits.
+    """
+    known = "fp16" if stored == np.float16 and transport == "fp32" else transport
+    steps_md = _steps(gradient_md, 22) if known == "fp32" else _rounding(gradient_md, known) ** 0.5 * 12**0.5
+    mean = float((steps_md**2).mean()) / 12
+    return 4.0 ** round(math.log(mean, 4)) if mean > 0 else 0.0
+
+
 def _largest_of_noise(variance_md: Float64[np.ndarray, "m d"]) -> float:
     """Return about the largest singular value of independent noise."""
     return float(np.sqrt(variance_md.sum(0).max()) + np.sqrt(variance_md.sum(1).max()))
@@ -118,11 +130,16 @@ def _rounding(gradient_md: Float64[np.ndarray, "m d"], transport: str) -> Float6
     if transport == "int8":
         step = float(np.abs(gradient_md).max()) / _INT8_STEPS
         return np.full_like(gradient_md, step**2 / 12)
-    _, exponents = np.frexp(gradient_md)  # |g| in [2^(e-1), 2^e)
-    steps_md = np.where(gradient_md == 0, 0.0, np.ldexp(1.0, exponents - 1 - _HALF_BITS[transport]))
+    steps_md = _steps(gradient_md, _HALF_BITS[transport])
     if transport == "fp16":
         steps_md = np.maximum(steps_md, _SMALLEST_FP16)
     return steps_md**2 / 12
+
+
+def _steps(gradient_md: Float64[np.ndarray, "m d"], bits: int) -> Float64[np.ndarray, "m d"]:
+    """Return how far apart numbers of so many bits are where each number is."""
+    _, exponents = np.frexp(gradient_md)  # |g| in [2^(e-1), 2^e)
+    return np.where(gradient_md == 0, 0.0, np.ldexp(1.0, exponents - 1 - bits))
 
 
 def known_noise_factor(beta: float) -> float:

@@ -12,7 +12,7 @@ from jaxtyping import Float64, Int64
 from attacks._base import NotApplicableError
 from attacks._known_noise import words
 from attacks.gradient._noise import Noise, noise_of
-from attacks.gradient._precision import TRANSPORTS, Floor, floor_of, stored
+from attacks.gradient._precision import TRANSPORTS, Floor, floor_of, rounding_variance, stored
 from attacks.gradient._pull import Pull, pull_of
 from privkit.exposure import BatchRecords, Exposure, GradientView, Trace
 from privkit.release import Release, Update
@@ -34,6 +34,7 @@ class Seen:
         public: passes of the attacker's own records at the same weights; ``None`` where it owns none.
         sent: gradients [m, d] by map, of maps that were traced; up to one positive factor where a delta was sent, and
             without the multiple of the weights that a penalty adds, where that is known.
+        raw: the same as they arrived.
         unknown: weights [m, d] of maps of which any multiple may have been added to what was sent.
         kept: what attacks made of the public records of this round, to be used again for other uploads.
     """
@@ -44,6 +45,7 @@ class Seen:
     candidates: Exposure
     public: Exposure | None
     sent: Mapping[str, np.ndarray]
+    raw: Mapping[str, np.ndarray]
     unknown: Mapping[str, np.ndarray] = field(default_factory=dict)
     kept: dict[Hashable, Any] = field(default_factory=dict)
 
@@ -71,6 +73,32 @@ class Seen:
             NotApplicableError: they are not known.
         """
         return noise_of(self.release).of_many(self.view.senders)
+
+    @cached_property
+    def rounding(self) -> tuple[tuple[str, float], ...]:
+        """Return the variance that rounding put on each number of the sum, by map.
+
+        Of maps that were sent in coarse numbers; in float32 of those that hold something larger than the gradient.
+        """
+        found = {name: self._rounding(name, self.raw[name]) for name in self.sent if self._is_rounded(name)}
+        return tuple(found.items())
+
+    def rounding_of(self, gradients: Mapping[str, np.ndarray]) -> tuple[tuple[str, float], ...]:
+        """Return the same of other gradients, if they were sent as this upload was."""
+        return tuple(
+            (name, self._rounding(name, g)) for name, g in gradients.items() if self._is_coarse(name)
+        )
+
+    def _rounding(self, name: str, gradient_md: np.ndarray) -> float:
+        kind = stored(self.release.payload, name)
+        return self.batch_size**2 * rounding_variance(gradient_md, transport=self.view.transport, stored=kind)
+
+    def _is_coarse(self, name: str) -> bool:
+        return self.view.transport != "fp32" or stored(self.release.payload, name) == np.float16
+
+    def _is_rounded(self, name: str) -> bool:
+        held = self.sent[name] is not self.raw[name] or (name in self.unknown and not self.noise.std)
+        return held or self._is_coarse(name)
 
     @property
     def owned(self) -> Exposure:
@@ -134,6 +162,7 @@ def seen(view: GradientView, candidates: Records) -> Iterator[Seen]:
                 candidates=passes_of(passes, own),
                 public=public,
                 sent=pull.without(sent, weights_of(view, release)),
+                raw=sent,
                 unknown=pull.unknown,
                 kept=kept,
             )
