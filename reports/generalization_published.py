@@ -46,7 +46,7 @@ def published() -> Iterator[PublishedGeneralization]:
     """Yield every row of the main table."""
     with (FOLDER / "fedot_main.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            g, p, c = (_number(row[f"{key}_percent"]) for key in "gpc")
+            g, p, c = (_number(row[f"{key}_pct"]) for key in "GPC")
             yield PublishedGeneralization(method=row["method"], g=g, p=p, c=c, note=row["note"])
 
 
