@@ -118,7 +118,10 @@ def test_exact_is_never_above_another_accountant(sigmas: list[float], rounds: in
 @settings(max_examples=6)
 @given(
     # a larger mu needs more points than the grid may have
-    st.floats(2.0, 50.0), st.integers(1, 100), st.sampled_from([(), (0.01,), (0.2,)]), st.floats(-9.0, -1.0)
+    st.floats(2.0, 50.0),
+    st.integers(1, 100),
+    st.sampled_from([(), (0.01,), (0.2,)]),
+    st.floats(-9.0, -1.0),
 )
 def test_no_closed_form_is_above_privacy_loss_distributions(
     sigma: float, rounds: int, pure: tuple[float, ...], power: float
