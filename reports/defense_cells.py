@@ -1,7 +1,7 @@
 """What tables, figures and sentences about defenses of the gradient lab are made of: one value per cell."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -189,8 +189,11 @@ def groups(cells: Sequence[DefenseCell]) -> list[list[DefenseCell]]:
 
 
 def _cells(run: str, findings: Findings) -> list[DefenseCell]:
-    cells = utility_cells.of_findings(run, findings)
-    return [_cell(cell, findings.significance) for cell in cells if "tuning" in cell.config]
+    runs = findings.provenance.get("runs", {})
+    assert isinstance(runs, dict)
+    tuned = tuple(cell for cell in findings.cells if "tuning" in runs.get(cell.name, {}).get("config", {}))
+    cells = utility_cells.of_findings(run, replace(findings, cells=tuned))
+    return [_cell(cell, findings.significance) for cell in cells]
 
 
 def _cell(cell: UtilityCell, significance: float) -> DefenseCell:

@@ -65,7 +65,7 @@ def _rows(cells: Sequence[DefenseCell], what: str, draw: Draw, *, key: float = 0
     if not rows:
         return None
     places = [_places(row) for row in rows]
-    steps = max(place[-1] for place in places) + 1.2
+    steps = max(place[-1] for place in places) + 1.6
     across = float(np.clip(_STEP * steps, _NARROWEST, _WIDEST)) - _LEFT - _RIGHT
     each = _FOOT + _HEIGHT + _TOP + ink.HEADING * (len(rows) > 1)
     width, height = across + _LEFT + _RIGHT, key + each * len(rows)
@@ -73,7 +73,7 @@ def _rows(cells: Sequence[DefenseCell], what: str, draw: Draw, *, key: float = 0
     for i, (row, place) in enumerate(zip(rows, places, strict=True)):
         bottom = height - each * (i + 1) + _FOOT
         axes = figure.add_axes((_LEFT / width, bottom / height, across / width, _HEIGHT / height))
-        axes.set(xlim=(-0.6, steps - 0.6), ylabel=what)
+        axes.set(xlim=(-0.8, steps - 0.8), ylabel=what)
         draw(axes, row, place)
         _name_panels(axes, row, place)
         if len(rows) > 1:
