@@ -67,7 +67,8 @@ def folder_of(run: Path) -> Path:
     """Return where the findings of an audited folder are: in the folder itself, or in its ``audit``."""
     path = run / NAME if (run / NAME).is_file() else run / "audit" / NAME
     if not run.is_dir():
-        raise InputError(f"{run} is no folder; give one that `privkit audit` has audited.")
+        wrong = "is no folder" if run.exists() else "does not exist"
+        raise InputError(f"{run} {wrong}; give a folder that `privkit audit` has audited.")
     partial = run / "audit" / "partial"
     if not path.is_file() and (partial / NAME).is_file():
         raise InputError(

@@ -16,7 +16,6 @@ from reports import (
     defense_sentences,
     defense_table,
     gains,
-    page_tables,
 )
 from reports.findings import Findings, Verdict
 from reports.table import Table
@@ -43,7 +42,6 @@ def show(findings: Findings, console: Console) -> None:
         ("Broken assumptions, each priced on its own", assumption_tables.broken(findings)),
         ("Taken", audit_table.attacks(findings)),
         ("What each defense stops", defenses),
-        ("Rebuilt images", page_tables.inversions(findings)),
         ("What malicious servers gained", gains.gains(findings)),
     ):
         if table.rows:
