@@ -100,6 +100,7 @@ class GradientView(ServerView):
     Attributes:
         batch_size: records behind one upload, of all its senders together, which the server knows.
         senders: clients whose messages one upload is the mean of, under secure aggregation.
+        repeatable: whether passes are those that clients made, and not without their dropout, say.
         transport: numbers that uploads were sent in: ``fp32``, ``fp16``, ``bf16`` or ``int8``.
         asked: the candidates of each round that some are asked about, at its weights, in their order.
         public: the attacker's own records at the weights of the same rounds; empty when it owns none.
@@ -110,6 +111,7 @@ class GradientView(ServerView):
 
     batch_size: int
     senders: int = 1
+    repeatable: bool = True
     transport: str = "fp32"
     asked: Mapping[int, Exposure] = field(default_factory=dict)
     public: Mapping[int, Exposure] = field(default_factory=dict)

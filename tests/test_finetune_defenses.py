@@ -19,8 +19,10 @@ from privkit.finetune.defenses._fisguard import independent_columns, leading, nu
 from privkit.finetune.defenses._min_max import MinMaxGuard
 from privkit.finetune.guard import Guard
 from privkit.finetune.lab import Lab
+from privkit.finetune.loop import train
 from privkit.finetune.model import Tuned, build, logits, pooled
 from privkit.finetune.trace import trace
+from privkit.finetune.view import view
 from tests.finetuned import LABELS, SENTENCES, alone, config, new_lab, tensors
 
 MINILM = {"backbone": {"name": "minilm", "layers": 2, "max_length": 24}}
@@ -397,6 +399,12 @@ def test_dropout_is_the_client_s_and_the_round_s_and_gone_afterwards(changes):
             guard.gradients(lab.model, changed)[client]["head.weight"], first["head.weight"]
         )
     assert np.array_equal(logits(lab.model, texts), before)
+
+
+def test_nobody_else_makes_the_passes_of_a_client_with_dropout(tmp_path):
+    for name, repeatable in (("dropout", False), ("none", True)):
+        made = config(rounds=1, questions={"clients": 1}, defense=name)
+        assert view(train(made, tmp_path / name, device="cpu"), losses=False).repeatable is repeatable
 
 
 def test_dropout_keeps_the_expected_gradient_of_what_reads_the_dropped_features():

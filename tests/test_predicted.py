@@ -74,7 +74,7 @@ def test_nothing_is_expected_where_no_law_tells():
         replace(r, payload=Update(named=r.payload.named, means="delta"))  # pyright: ignore
         for r in case.view.releases
     )
-    for view in (few, replace(case.view, releases=steps)):
+    for view in (few, replace(case.view, releases=steps), replace(case.view, repeatable=False)):
         assert np.isnan(attack("matched_filter").expected(view, case.records)).all()  # pyright: ignore
 
 

@@ -41,11 +41,14 @@ class FilterAttack(GradientAttack):
         """Return the AUC to expect on the upload that each candidate is asked about (:mod:`attacks.gradient._plan`).
 
         Nothing that was sent is read but its event and the names of its maps. Not a number where it is not known: a
-        delta has no known length, and a few public records show too little. ``None`` where rounds are fused.
+        delta has no known length, a few public records show too little, and clients with dropout make other passes than
+        the attacker. ``None`` where rounds are fused.
         """
         if not isinstance(candidates, BatchRecords):
             return None
         found_N = np.full(len(candidates), np.nan)
+        if not gradient_view(view).repeatable:
+            return found_N
         for upload in seen(gradient_view(view), candidates):
             shown = self.shown(upload)
             if shown.is_gradient and len(shown.owned.losses) >= LEAST_RECORDS:

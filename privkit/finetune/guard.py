@@ -18,9 +18,11 @@ class Guard:
 
     Attributes:
         alone: whether each client's gradient is computed by itself.
+        repeatable: whether whoever has the weights can pass a record as its client does.
     """
 
     alone: ClassVar[bool] = False
+    repeatable: ClassVar[bool] = True
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms

@@ -162,6 +162,7 @@ class _Seen:
             reference=reference,
             batch_size=config.batch * config.local_steps * senders,
             senders=senders,
+            repeatable=self.guard.repeatable,
             transport=config.transport.value,
             asked=self.of_asked,
             public=self.of_public,

@@ -19,6 +19,7 @@ class DropoutGuard(Guard):
     """Drop features of one client's records at a time."""
 
     alone: ClassVar[bool] = True
+    repeatable: ClassVar[bool] = False
 
     def __init__(self, terms: Terms, *, p: float, seed: int) -> None:
         super().__init__(terms)
