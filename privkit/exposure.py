@@ -102,6 +102,7 @@ class GradientView(ServerView):
         senders: clients whose messages one upload is the mean of, under secure aggregation.
         repeatable: whether passes are those that clients made, and not without their dropout, say.
         transport: numbers that uploads were sent in: ``fp32``, ``fp16``, ``bf16`` or ``int8``.
+        clip: norm to which the gradient of a whole step was shortened, if it was longer; ``None``: it never was.
         asked: the candidates of each round that some are asked about, at its weights, in their order.
         public: the attacker's own records at the weights of the same rounds; empty when it owns none.
         losses: of each candidate at the weights of every round, and after the last one, shape [N, R + 1].
@@ -113,6 +114,7 @@ class GradientView(ServerView):
     senders: int = 1
     repeatable: bool = True
     transport: str = "fp32"
+    clip: float | None = None
     asked: Mapping[int, Exposure] = field(default_factory=dict)
     public: Mapping[int, Exposure] = field(default_factory=dict)
     losses: Float64[np.ndarray, "N rounds"] = field(default_factory=lambda: np.zeros((0, 0)))

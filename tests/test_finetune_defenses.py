@@ -497,3 +497,9 @@ def test_settings_that_make_no_sense_are_refused_in_one_sentence(section, why):
     with pytest.raises(InputError, match=why) as refused:
         config(defense=section)
     assert "\n" not in str(refused.value)
+
+
+def test_a_view_says_to_what_norm_whole_gradients_were_shortened(tmp_path):
+    for name, clip in (("none", 0.5), ("l2", 0.5), ("dpsgd", None)):
+        made = config(rounds=1, questions={"clients": 1}, defense=name, clip=0.5)
+        assert view(train(made, tmp_path / name, device="cpu"), losses=False).clip == clip

@@ -216,6 +216,36 @@ def test_a_delta_ranks_the_records_of_an_upload_as_its_gradient_does(attack, lea
             assert np.corrcoef(scores[own], found[own])[0, 1] > 0.999
 
 
+@pytest.mark.parametrize("name", ["head_only", "matched_filter"])
+def test_a_gradient_that_a_step_has_shortened_is_filtered_as_one_of_unknown_length(name, leaking):
+    attack, short = build(name), shortened(leaking, clip=1e-3)
+    known = replace(short, view=replace(short.view, clip=1e-3))
+    found = attack.score(known.view, leaking.records)
+    expected = attack.score(as_delta(leaking, 1e-3).view, leaking.records)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    longer = replace(leaking, view=replace(leaking.view, clip=1e9))
+    np.testing.assert_array_equal(
+        attack.score(longer.view, leaking.records), attack.score(leaking.view, leaking.records)
+    )
+
+
+def test_a_shortened_gradient_taken_for_a_whole_one_would_hide_its_records(leaking):
+    short, attack = shortened(leaking, clip=1e-3), build("matched_filter")
+    known = replace(short, view=replace(short.view, clip=1e-3))
+    mistaken = area(leaking, attack.score(short.view, leaking.records))
+    assert mistaken + 0.05 < area(leaking, attack.score(known.view, leaking.records))
+
+
+def shortened(case: Case, *, clip: float) -> Case:
+    releases = []
+    for r in case.view.releases:
+        assert isinstance(r.payload, Update)
+        norm = float(np.sqrt(sum(np.square(g, dtype=np.float64).sum() for g in r.payload.named.values())))
+        named = {name: (clip / norm * g).astype(np.float32) for name, g in r.payload.named.items()}
+        releases.append(replace(r, payload=Update(named=named, means="gradient")))
+    return replace(case, view=replace(case.view, releases=tuple(releases)))
+
+
 def as_delta(case: Case, rate: float) -> Case:
     releases = []
     for r in case.view.releases:

@@ -75,7 +75,7 @@ def filtered(seen: Seen, estimator: Estimator, *, ridge: float | None) -> np.nda
         clip_factors(seen.candidates, noise.clip_norm),
         seen.sent,
         Batch(seen.batch_size, noise.std, seen.rounding),
-        is_gradient=seen.is_gradient,
+        has_length=seen.has_length,
         unknown=seen.unknown,
     )
 

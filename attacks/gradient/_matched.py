@@ -14,8 +14,8 @@ moment of n public gradients, the rows of P, and a base E that is diagonal in so
 .. math:: M g = D g - D P^T \left( \tfrac{n}{(B - 1) s} I + P D P^T \right)^{-1} P D g
 
 so that nothing larger than n x n is factored, whatever the model's size. Gradients are clipped as the client clipped
-them. A delta is known up to a factor: it is given the length that is expected of a sum. Where any multiple of the
-weights W may be in X, their direction says nothing, as if it had infinite variance: :math:`M - M W (W^T M W)^{-1} W^T
+them. A delta, or a gradient shortened to a step's clip norm, is known up to a factor: it is given the length that is
+expected of a sum. Where any multiple of the weights W may be in X, their direction says nothing, as if it had infinite variance: :math:`M - M W (W^T M W)^{-1} W^T
 M` takes the place of M.
 
 Source: Turin (1960), "An introduction to matched filters"; Sankararaman et al. (2009) for records in a sum; Woodbury's
@@ -149,7 +149,7 @@ def matched(
     sent: Sent,
     batch: Batch,
     *,
-    is_gradient: bool,
+    has_length: bool,
     unknown: Sent = MappingProxyType({}),
 ) -> Float64[np.ndarray, " N"]:
     """Return the matched filter of each candidate; 0 for one without a gradient.
@@ -160,11 +160,11 @@ def matched(
         factor_N: what each one's gradient is multiplied by, as its client clips it.
         sent: a mean of gradients, by map.
         batch: what is known of it.
-        is_gradient: whether its length is that of a mean gradient; if not, it is given an expected length.
+        has_length: whether its length is that of a mean gradient; if not, it is given an expected length.
         unknown: by map, what any multiple of may be in what was sent; such directions say nothing.
     """
     names = tuple(name for name in sent if name in filter.bases)
-    times = batch.size if is_gradient else _scale(filter, sent, names, batch)
+    times = batch.size if has_length else _scale(filter, sent, names, batch)
     count, odd = len(factor_N), [name for name in names if name in unknown]
     own = filter.own(candidates, factor_N, names)
     if odd:

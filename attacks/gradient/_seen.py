@@ -21,6 +21,9 @@ from privkit.transcript import Records
 Rows = Int64[np.ndarray, " N"]
 Made = TypeVar("Made")
 
+_NEARLY = 0.98
+"""Share of a clip norm from which an upload counts as shortened: numbers of few bits do not keep a norm exactly."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Seen:
@@ -64,6 +67,18 @@ class Seen:
     def is_gradient(self) -> bool:
         """Return whether the length of what was sent is that of a mean gradient, not that of an optimiser's step."""
         return isinstance(self.release.payload, Update) and self.release.payload.means == "gradient"
+
+    @cached_property
+    def has_length(self) -> bool:
+        """Return whether the length of what was sent is that of a mean gradient, which no clip has shortened."""
+        return self.is_gradient and not self._shortened
+
+    @property
+    def _shortened(self) -> bool:
+        if self.view.clip is None or not isinstance(self.release.payload, Update):
+            return False
+        squares = sum(float(np.square(a, dtype=np.float64).sum()) for a in self.release.payload.named.values())
+        return squares**0.5 >= _NEARLY * self.view.clip
 
     @cached_property
     def noise(self) -> Noise:

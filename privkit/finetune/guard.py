@@ -27,6 +27,11 @@ class Guard:
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
 
+    @property
+    def step_clip(self) -> float | None:
+        """Return the norm that the gradient of a whole step is shortened to; ``None`` where it stays as it is."""
+        return self.terms.clip
+
     def record_losses(self, logits_NC: Tensor, labels_N: Tensor) -> Tensor:
         """Return what clients minimise for each record, shape [N]; anybody who knows the defense can compute it."""
         return plain_losses(logits_NC, labels_N)
@@ -38,7 +43,7 @@ class Guard:
     def gradients(self, model: Tuned, batch: Batch) -> dict[int, Weights]:
         """Return the gradient that each client of a batch takes a step with."""
         found = client_gradients(model, batch, self.losses)
-        return {client: clipped(g, self.terms.clip) for client, g in found.items()}
+        return {client: clipped(g, self.step_clip) for client, g in found.items()}
 
     def sent(self, change: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return what of a gradient or of a change of the weights leaves the client."""

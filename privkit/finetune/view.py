@@ -164,6 +164,7 @@ class _Seen:
             senders=senders,
             repeatable=self.guard.repeatable,
             transport=config.transport.value,
+            clip=self.guard.step_clip,
             asked=self.of_asked,
             public=self.of_public,
             losses=np.stack(self.losses, axis=1) if self.losses else np.zeros((len(self.asked), 0)),

@@ -25,6 +25,10 @@ class DpsgdGuard(Guard):
         super().__init__(terms)
         self.noise_multiplier, self.clip_norm, self.seed = noise_multiplier, clip_norm, seed
 
+    @property
+    def step_clip(self) -> None:
+        """Return ``None``: records are clipped instead."""
+
     def gradients(self, model: Tuned, batch: Batch) -> dict[int, Weights]:
         from opacus.optimizers import DPOptimizer
 

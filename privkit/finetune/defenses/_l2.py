@@ -23,6 +23,6 @@ class L2Guard(Guard):
         }
         found = client_gradients(model, batch, self.losses)
         return {
-            client: clipped({n: g + pull[n] if n in pull else g for n, g in named.items()}, self.terms.clip)
+            client: clipped({n: g + pull[n] if n in pull else g for n, g in named.items()}, self.step_clip)
             for client, named in found.items()
         }
