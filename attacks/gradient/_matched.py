@@ -15,8 +15,8 @@ moment of n public gradients, the rows of P, and a base E that is diagonal in so
 
 so that nothing larger than n x n is factored, whatever the model's size. Gradients are clipped as the client clipped
 them. A delta, or a gradient shortened to a step's clip norm, is known up to a factor: it is given the length that is
-expected of a sum. Where any multiple of the weights W may be in X, their direction says nothing, as if it had infinite variance: :math:`M - M W (W^T M W)^{-1} W^T
-M` takes the place of M.
+expected of a sum. Where any multiple of the weights W may be in X, their direction says nothing, as if it had
+infinite variance: :math:`M - M W (W^T M W)^{-1} W^T M` takes the place of M.
 
 Source: Turin (1960), "An introduction to matched filters"; Sankararaman et al. (2009) for records in a sum; Woodbury's
 identity: Higham (2002), Problem 13.9. Its use on gradients is ours.

@@ -77,7 +77,9 @@ class Seen:
     def _shortened(self) -> bool:
         if self.view.clip is None or not isinstance(self.release.payload, Update):
             return False
-        squares = sum(float(np.square(a, dtype=np.float64).sum()) for a in self.release.payload.named.values())
+        squares = sum(
+            float(np.square(a, dtype=np.float64).sum()) for a in self.release.payload.named.values()
+        )
         return squares**0.5 >= _NEARLY * self.view.clip
 
     @cached_property
