@@ -1,7 +1,7 @@
 """What a client holds just before it sends trained parameters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,8 +14,10 @@ class Weights:
 
     Attributes:
         named: by parameter name, each without a client axis.
+        received: what the client last got in the place of some of these, as its server knows it.
         depends_on: what they were computed from.
     """
 
     named: Mapping[str, np.ndarray]
     depends_on: DependsOn
+    received: Mapping[str, np.ndarray] = field(default_factory=dict)

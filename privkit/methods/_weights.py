@@ -27,10 +27,12 @@ class AbstractAverageOfWeights(AbstractMethod):
     each client puts it in the place of its own and trains on, with cross-entropy.
 
     The mean is not weighted by record counts: exact counts would be a second release. An optimiser keeps its memory
-    between rounds. No defense protects weights yet: any but ``none`` is refused.
+    between rounds. Of the defenses, ``dphead`` protects weights, ``none`` sends them as they are, and any other is
+    refused.
     """
 
     sends: ClassVar[Sends] = Sends.WEIGHTS
+    hands_in_later: ClassVar[bool] = True
     serves_newcomers: ClassVar[bool] = True
     way_out: ClassVar[str]
     """How clients whose maps have no mean are trained with this method, or with which other."""

@@ -225,8 +225,9 @@ def _initial_weights(plan: Plan, data: Encoded, client: int) -> Weights:
     one = plan.config.architecture(client)
     network = one.model.build(one.encoder)
     start = first_parameters(network, one.encoder, data, parts(plan, data), seed=plan.seed)
+    begun = plan.config.method.first(start, seed=plan.seed)
     return Weights(
-        named={name: p for name, p in start.items() if plan.config.method.sends_weight(name)},
+        named={name: p for name, p in begun.items() if plan.config.method.sends_weight(name)},
         depends_on=DependsOn.PRIVATE_STATE,
     )
 
@@ -336,6 +337,6 @@ def _shared(config: RunConfig) -> str:
     """Return what must be equal for two runs to be trained as one batch."""
     settings = config.settings()
     keys = ("data", "held_out", "encoder", "model", "mixed", "method", "server", "rounds", "precision")
-    shared = {key: settings.get(key) for key in keys}
+    shared = {key: settings.get(key) for key in (*keys, "participation")}
     rule = config.defense.local
     return canonical_json({**shared, "rule": [type(rule).__name__, rule.model_dump(mode="json")]})
