@@ -99,7 +99,7 @@ class Engine:
         keep_freed_memory()
         self.given, self.method, self.server = given, method, HonestServer()
         self.mechanism = PlainMeans() if mechanism is None else mechanism
-        start = method.first(given.start, seed=0)
+        start = method.first(dict(given.start), seed=0)
         stacked = {n: torch.from_numpy(np.stack([p] * len(given.clients))) for n, p in start.items()}
         cohort = Cohort.stack(given.clients, CPU)
         self.fleet = Fleet.start(

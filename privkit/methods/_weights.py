@@ -49,7 +49,7 @@ class AbstractAverageOfWeights(AbstractMethod):
         return {}
 
     def refuse_unusable(self, uploads: Mapping[int, Update]) -> None:
-        _refuse_different({client: sent.named for client, sent in uploads.items()}, self.way_out)
+        refuse_different({client: sent.named for client, sent in uploads.items()}, self.way_out)
 
     def merge(self, server: State, uploads: Mapping[int, Update]) -> State:
         self.refuse_unusable(uploads)
@@ -85,7 +85,7 @@ class AbstractAverageOfWeights(AbstractMethod):
         return network.logits(arrived, network.embed(arrived, x))
 
 
-def _refuse_different(named: Mapping[int, Mapping[str, np.ndarray]], way_out_of_maps: str) -> None:
+def refuse_different(named: Mapping[int, Mapping[str, np.ndarray]], way_out_of_maps: str) -> None:
     """Raise if two clients' parameters have no mean; heads come first, since leaving out adapters is no help then."""
     for part, way_out in (
         (HEAD, "give all clients heads of one shape (model.hidden), or use a method that sends prototypes"),

@@ -40,7 +40,9 @@ class Ditto(AbstractAverageOfWeights):
         description="lambda, weight of half the squared distance of the personal model to the mean that arrived; "
         "the paper has 0.05 to 2",
     )
-    personal_epochs: int = Field(default=1, ge=1, description="passes that train the personal model, per round")
+    personal_epochs: int = Field(
+        default=1, ge=1, description="passes that train the personal model, per round"
+    )
 
     @property
     def averaged(self) -> tuple[str, ...]:

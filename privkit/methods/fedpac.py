@@ -79,7 +79,9 @@ class FedPac(AbstractBaseAndHead):
     def sent_besides(self, z_GNd: "Tensor", y_GN: "Tensor", *, num_classes: int) -> "dict[str, Tensor]":
         import torch
 
-        member_GCN = (y_GN.unsqueeze(1) == torch.arange(num_classes, device=y_GN.device).unsqueeze(-1)).to(z_GNd)
+        member_GCN = (y_GN.unsqueeze(1) == torch.arange(num_classes, device=y_GN.device).unsqueeze(-1)).to(
+            z_GNd
+        )
         counts_GC = member_GCN.sum(-1)
         records_G1 = counts_GC.sum(-1, keepdim=True).clamp(min=1)
         least_GC, share_GC = counts_GC.clamp(min=1), counts_GC / records_G1
@@ -95,12 +97,17 @@ class FedPac(AbstractBaseAndHead):
         return {f"{STATISTICS}{name}": tensor for name, tensor in found.items()}
 
     def start(self, *, dim: int, num_classes: int, seed: int) -> State:
-        return {"prototypes": np.zeros((num_classes, dim), np.float32), "present": np.zeros(num_classes, bool)}
+        return {
+            "prototypes": np.zeros((num_classes, dim), np.float32),
+            "present": np.zeros(num_classes, bool),
+        }
 
     def merge(self, server: State, uploads: Mapping[int, Update]) -> State:
         self.refuse_unusable(uploads)
         ids = sorted(uploads)
-        stacked = {n: np.stack([uploads[m].named[n] for m in ids]).astype(np.float64) for n in uploads[ids[0]].named}
+        stacked = {
+            n: np.stack([uploads[m].named[n] for m in ids]).astype(np.float64) for n in uploads[ids[0]].named
+        }
         h, v = (stacked[f"{STATISTICS}{name}"] for name in ("marginal_means", "variance"))
         weights_MM = np.stack([mixing_weights(h, np.maximum(v, 0.0), own=i) for i in range(len(ids))])
         base = {name: array.mean(0) for name, array in stacked.items() if name.startswith(BASE)}
