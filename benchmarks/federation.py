@@ -134,7 +134,8 @@ class Engine:
     def _uploads(self) -> dict[int, Payload]:
         uploads: dict[int, Payload] = {}
         if self.method.sends is Sends.WEIGHTS:
-            sent = self.fleet.weights(self.method, num_classes=self.given.num_classes)
+            classes = self.given.num_classes
+            sent = self.fleet.weights(self.method, num_classes=classes, trained=self.rounds > 0)
             for client, mine in zip(self.fleet.cohort.clients, sent, strict=True):
                 uploads[client.index] = Update(named=mine.named, means="weights")
         embedded = self.fleet.released(self.method) if self.method.sends is Sends.PROTOTYPES else []

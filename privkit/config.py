@@ -222,6 +222,7 @@ class RunConfig(Configuration):
     def _method_has_something_to_train(self) -> "RunConfig":
         for one in self.architectures:
             self.method.refuse_model(one.model)
+        self.defense.refuse_method(self.method)
         return self
 
     @model_validator(mode="after")

@@ -22,7 +22,7 @@ from accountant.events import (
 )
 from accountant.relations import reach, restated
 
-SAME, ANY, ADD, ZERO = Relation
+SAME, ANY, ADD, ZERO, CLIENT, NO_CLIENT = Relation
 
 
 def made(query: Query, relation: Relation = SAME) -> Gaussian:

@@ -82,6 +82,9 @@ class AbstractMethod(Plugin):
     of what a client has, so whoever takes part in a round sends in that very round.
     """
 
+    reads_only_in_phases: ClassVar[bool] = True
+    """Whether all that a client sends follows from what its phases of local training train."""
+
     training: LocalTraining = Field(
         default_factory=LocalTraining, description="local training between two releases"
     )
@@ -128,6 +131,14 @@ class AbstractMethod(Plugin):
     def phases(self) -> tuple[Phase, ...]:
         """Return what local training consists of; by default, training everything on :meth:`loss`."""
         return (Phase(epochs=self.training.epochs, loss=self.loss),)
+
+    def steps(self, records: int) -> int:
+        """Return how many steps of local training a client with so many records takes in a round, in all phases."""
+        return sum(phase.epochs for phase in self.phases) * -(-records // self.training.batch_size)
+
+    def sampling_rate(self, records: int) -> float:
+        """Return which share of its records a step is made of, in (0, 1]."""
+        return min(1.0, self.training.batch_size / records)
 
     def sent_besides(self, z_GNd: "Tensor", y_GN: "Tensor", *, num_classes: int) -> "dict[str, Tensor]":
         """Return what clients send besides trained weights, by name, with the client axis first; by default, nothing.

@@ -35,6 +35,7 @@ class FedAla(AbstractAverageOfWeights):
     """
 
     citation: ClassVar[str] = "fedala"
+    reads_only_in_phases: ClassVar[bool] = False
     serves_newcomers: ClassVar[bool] = False
     way_out: ClassVar[str] = "take method fedavg_head, which keeps maps personal"
 

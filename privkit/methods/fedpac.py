@@ -47,6 +47,7 @@ class FedPac(AbstractBaseAndHead):
     """
 
     citation: ClassVar[str] = "fedpac"
+    reads_only_in_phases: ClassVar[bool] = False
 
     pull: float = Field(
         default=1.0,

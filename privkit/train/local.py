@@ -12,6 +12,7 @@ from torch import Tensor
 from accountant.contract import DependsOn
 from privkit.batch import Batch
 from privkit.config import Precision
+from privkit.defenses._by_record import RecordNoise
 from privkit.defenses._local import LocalRule
 from privkit.methods._base import AbstractMethod, LocalTraining, Sends
 from privkit.methods._down import Down
@@ -19,6 +20,7 @@ from privkit.methods._phases import Passes, Phase
 from privkit.network import Drops, Network
 from privkit.noise import Purpose
 from privkit.train import by_hand
+from privkit.train.by_record import PrivateSteps
 from privkit.train.cohort import Cohort, slices
 from privkit.train.optimizer import OPTIMIZERS, StackedOptimizer
 from privkit.weights import Weights
@@ -141,8 +143,14 @@ class Fleet:
     def _of_run(self, run: int) -> list[int]:
         return [g for g, client in enumerate(self.cohort.clients) if client.run == run]
 
-    def weights(self, method: AbstractMethod, *, num_classes: int) -> Iterator[Weights]:
-        """Yield what each client would send, in stacked order."""
+    def weights(self, method: AbstractMethod, *, num_classes: int, trained: bool) -> Iterator[Weights]:
+        """Yield what each client would send, in stacked order.
+
+        Args:
+            method: says what.
+            num_classes: number of classes.
+            trained: whether the clients have trained for a round since their last message.
+        """
         besides = (
             self._over_records(method.sent_besides, num_classes) if _overrides(method, "sent_besides") else {}
         )
@@ -150,10 +158,13 @@ class Fleet:
         on_host = {name: p.detach().cpu().numpy() for name, p in sent.items()}
         before = {name: p.cpu().numpy() for name, p in self.received.items()}
         for g in range(len(self.cohort.clients)):
+            records = int(self.cohort.n[g])
             yield Weights(
                 named={name: p[g] for name, p in on_host.items()},
                 received={name: p[g] for name, p in before.items()},
                 depends_on=DependsOn.PRIVATE_STATE,
+                steps=method.steps(records) if trained else 0,
+                sampling_rate=method.sampling_rate(records),
             )
 
     def arithmetic(self) -> AbstractContextManager[object]:
@@ -234,6 +245,8 @@ class Fleet:
         skipped: dict[str, int] = {}
         drops = self.cohort.drops(round, self.network.settings.dropout)
         for phase, optimizer in zip(method.phases, self.optimizers, strict=True):
+            if not phase.epochs:
+                continue
             done = skipped.get(phase.model, 0)
             self._train_phase(round, method, phase, optimizer, down, drops, skipped=done)
             skipped[phase.model] = done + phase.epochs
@@ -250,6 +263,11 @@ class Fleet:
         skipped: int,
     ) -> None:
         setup = method.training
+        if isinstance(self.rule, RecordNoise):
+            private = PrivateSteps.of(self.rule, self.cohort, round, method, phase, skipped=skipped)
+            for k, gradients in private.steps(self._batch, partial(self._of_single_records, phase, down)):
+                optimizer.step(self.params, gradients, active=k, setup=setup)
+            return
         rows, weights, active = self.cohort.batches(
             round, epochs=phase.epochs, size=self._slots(setup.batch_size), skipped=skipped
         )
@@ -292,11 +310,18 @@ class Fleet:
         largest = int(self.cohort.n.max())
         return batch_size if self.network.settings.dropout else min(batch_size, largest)
 
+    def _of_single_records(
+        self, phase: Phase, down: Down, clients: Tensor, batch: Batch
+    ) -> dict[str, Tensor]:
+        """Return the gradient of each record of a batch, whose clients are those of some numbers."""
+        return self._gradients(self.network.step(), phase, clients, batch, down.of(clients))
+
     def _gradients(
-        self, network: Network, phase: Phase, part: slice, batch: Batch, down: Down
+        self, network: Network, phase: Phase, part: slice | Tensor, batch: Batch, down: Down
     ) -> dict[str, Tensor]:
         """Return the gradient of some clients' losses, by parameter that the phase trains."""
-        own = {n: p.detach().requires_grad_(phase.trains(n)) for n, p in self._of(part).items()}
+        some = {name: p[part] for name, p in self.params.items()}
+        own = {n: p.detach().requires_grad_(phase.trains(n)) for n, p in some.items()}
         live = phase.view(own)
         kept = {name: m[part] for name, m in self.memory.items()}
         with self.arithmetic():
@@ -325,7 +350,7 @@ class Fleet:
         """Return, by run, which parameter of which client is no longer finite."""
         found: dict[int, str] = {}
         for name, p in self.params.items():
-            for g in (~p.flatten(1).isfinite().all(1)).nonzero().flatten().tolist():
+            for g in (~p.reshape(len(p), -1).isfinite().all(1)).nonzero().flatten().tolist():
                 client = self.cohort.clients[g]
                 found.setdefault(client.run, f"{name} of client {client.index} is not finite")
         return found

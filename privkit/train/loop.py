@@ -235,7 +235,7 @@ class _Batch:
                 continue
             some = fleet if len(numbers) == len(fleet.cohort.clients) else fleet.of(numbers)
             if self.method.sends is Sends.WEIGHTS:
-                mine = some.weights(self.method, num_classes=self.data.num_classes)
+                mine = some.weights(self.method, num_classes=self.data.num_classes, trained=round > 0)
                 for client, weights in zip(some.cohort.clients, mine, strict=True):
                     found[client.run][client.index] = weights
             else:

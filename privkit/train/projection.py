@@ -13,7 +13,7 @@ from privkit.stop import Stop
 from privkit.study import Plan
 from privkit.train.attendance import Attendance
 from privkit.train.encoded import Encoded
-from privkit.train.study import first_messages, known
+from privkit.train.study import first_messages, known, later_messages
 
 
 def refuse_unaffordable(plan: Plan, data: Encoded) -> None:
@@ -58,6 +58,8 @@ def _rounds(plan: Plan, data: Encoded) -> Iterator[dict[int, Event]]:
     attendance = Attendance.of(plan, clients=len(data.names))
     for round in range(plan.config.rounds):
         senders = attendance.senders(round).tolist()
+        if round == 1:
+            messages = later_messages(plan, data)
         yield {m: mechanism.cost(messages[m], free[m]) for m in senders}
         for m in senders:
             free[m] = mechanism.send(messages[m], NoNoise(), free[m]).known

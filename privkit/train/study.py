@@ -8,6 +8,7 @@ same bytes after any kill.
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,10 @@ from privkit.atomic import canonical_json
 from privkit.canaries._base import AbstractCanaries
 from privkit.config import RunConfig
 from privkit.data._split import Parts, divide, divide_things
-from privkit.defenses._base import Known
+from privkit.defenses._base import Known, Private
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
-from privkit.methods._base import Sends
+from privkit.methods._base import AbstractMethod, Sends
 from privkit.network import Network
 from privkit.noise import NoNoise
 from privkit.store import Run, RunInfo
@@ -204,7 +205,21 @@ def refuse_impossible(plan: Plan, data: Encoded) -> None:
         raise InputError(f"cell {plan.cell}: {error}") from None
 
 
-def first_messages(plan: Plan, data: Encoded) -> list[Embeddings] | list[Weights]:
+def later_messages(plan: Plan, data: Encoded) -> list[Private]:
+    """Return messages that cost what those after a round of training do."""
+    return [
+        _trained(plan.config.method, mine, len(part.members))
+        for mine, part in zip(first_messages(plan, data), parts(plan, data), strict=False)
+    ]
+
+
+def _trained(method: AbstractMethod, private: Private, records: int) -> Private:
+    if not isinstance(private, Weights):
+        return private
+    return replace(private, steps=method.steps(records), sampling_rate=method.sampling_rate(records))
+
+
+def first_messages(plan: Plan, data: Encoded) -> list[Private]:
     """Return what each client would make its message of before anything is trained; nothing where none is sent."""
     config = plan.config
     if config.method.sends is Sends.NOTHING:
@@ -226,10 +241,8 @@ def _initial_weights(plan: Plan, data: Encoded, client: int) -> Weights:
     network = one.model.build(one.encoder)
     start = first_parameters(network, one.encoder, data, parts(plan, data), seed=plan.seed)
     begun = plan.config.method.first(start, seed=plan.seed)
-    return Weights(
-        named={name: p for name, p in begun.items() if plan.config.method.sends_weight(name)},
-        depends_on=DependsOn.PRIVATE_STATE,
-    )
+    named = {name: p for name, p in begun.items() if plan.config.method.sends_weight(name)}
+    return Weights(named=named, received=named, depends_on=DependsOn.PRIVATE_STATE)
 
 
 def info(plan: Plan, data: Encoded) -> RunInfo:
