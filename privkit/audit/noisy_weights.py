@@ -58,8 +58,8 @@ def _noisy_updates(run: Seen) -> Iterator[NoisyUpdate]:
             sent_D = np.concatenate([np.ravel(named[name]).astype(np.float64) for name in sorted(named)])
             if hidden.means.shape != (1, len(sent_D)) or hidden.received.shape != sent_D.shape:
                 raise InputError(
-                    f"{run.view.run.path}: truth/ of client {release.client} in round {release.round} does not fit what "
-                    "was released; it was damaged or changed."
+                    f"{run.view.run.path}: truth/ of client {release.client} in round {release.round} does not fit "
+                    "what was released; it was damaged or changed."
                 )
             std = leaf.noise_multiplier * reach(Query.CLIENT_UPDATE, leaf.contract.relation) * norm
             change = float(np.linalg.norm(hidden.means[0] - hidden.received))
@@ -107,7 +107,8 @@ def _fresh(messages: list[list[NoisyUpdate]]) -> dict[str, Check]:
     for name, by in (("rounds", "client"), ("clients", "round")):
         groups = [group for sent in messages for group in _grouped(sent, by)]
         if any(len(group) > 1 for group in groups):
-            says = f"the noise of different {name} is not independent: correlation {common_share(groups):.3f} on average"
+            alike = common_share(groups)
+            says = f"the noise of different {name} is not independent: correlation {alike:.3f} on average"
             found[f"noise shared by {name}"] = Check(common_p_value(groups), says)
     pairs = [most_alike([one.noise for one in sent]) for sent in messages if len(sent) > 1]
     if pairs:
@@ -127,7 +128,7 @@ def _grouped(sent: list[NoisyUpdate], by: str) -> list[np.ndarray]:
 def _clip(messages: list[list[NoisyUpdate]]) -> dict[str, Check]:
     most = max((one for sent in messages for one in sent), key=lambda one: one.reach)
     says = (
-        f"client {most.release.client} in round {most.release.round} sent a change that is {most.reach:.3f} times as long "
-        "as its clip is claimed to allow"
+        f"client {most.release.client} in round {most.release.round} sent a change that is {most.reach:.3f} times as "
+        "long as its clip is claimed to allow"
     )
     return {"clip": Check(float(most.reach <= 1 + ROUNDING), says)}

@@ -219,6 +219,12 @@ class PrivateSteps(_OfWeights):
     """Weights that DP-SGD trained, as they are."""
 
     def weights_event(self, weights: Weights) -> Event:
+        odd = sorted(set(weights.named) - set(weights.received))
+        if odd:
+            raise InputError(
+                f"{odd[0]} is sent and is no trained weight, and at level record only the steps of training are private; "
+                "set level to client."
+            )
         if weights.as_all_began:
             return _NOT_TRAINED
         contract = Contract(
