@@ -142,7 +142,7 @@ def test_weights_that_all_began_with_cost_nothing_and_go_as_they_are(level):
 def test_a_statistic_of_records_is_no_weight_that_all_began_with():
     mine = replace(weights(), steps=0)
     assert isinstance(client().weights_event(mine), Gaussian)
-    with pytest.raises(InputError, match="statistics.variance is sent and is no trained weight"):
+    with pytest.raises(InputError, match=r"statistics\.variance is sent and is no trained weight"):
         DpHead(noise_multiplier=1.0, level="record").mechanism(rounds=1).weights_event(mine)
 
 

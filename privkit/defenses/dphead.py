@@ -222,7 +222,7 @@ class PrivateSteps(_OfWeights):
         odd = sorted(set(weights.named) - set(weights.received))
         if odd:
             raise InputError(
-                f"{odd[0]} is sent and is no trained weight, and at level record only the steps of training are private; "
+                f"{odd[0]} is sent and is no trained weight, and at level record only steps of training are private; "
                 "set level to client."
             )
         if weights.as_all_began:

@@ -92,7 +92,8 @@ def train(
         studies.refuse_impossible(plan, encoded[source(plan.config)])
         refuse_unaffordable(plan, encoded[source(plan.config)])
     loaded = (note for data in encoded.values() for note in data.notes)
-    for sentence in dict.fromkeys((*loaded, *studies.left_out(todo, encoded))):
+    said = (*loaded, *studies.left_out(todo, encoded), *studies.silent(todo, encoded))
+    for sentence in dict.fromkeys(said):
         notice(sentence)
     diverged: list[str] = []
     for batch in studies.batches(root, todo):
