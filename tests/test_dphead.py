@@ -397,7 +397,7 @@ def test_private_steps_are_those_of_a_loop_over_records():
                 logits = z @ live["head.weight"] + live["head.bias"]
                 torch.nn.functional.cross_entropy(logits[None], y[row][None]).backward()
                 slopes = {n: q.grad for n, q in live.items()}
-                length = torch.sqrt(sum((s**2).sum() for s in slopes.values() if s is not None))
+                length = torch.stack([s.norm() for s in slopes.values() if s is not None]).norm()
                 for n, s in slopes.items():
                     assert s is not None
                     total[n] += s * min(1.0, 0.3 / float(length))
