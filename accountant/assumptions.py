@@ -35,6 +35,9 @@ def _stated(contract: Contract) -> None:
 
 
 def _relation(contract: Contract) -> str | None:
+    about_clients = contract.query is Query.CLIENT_UPDATE
+    if contract.query is not None and about_clients is not contract.relation.about_clients:
+        return f"{contract.query.value} have no sensitivity under {contract.relation.value!r}"
     if contract.query is not None and not defined(contract.query, contract.relation):
         return (
             f"{contract.query.value} have no sensitivity under {contract.relation.value!r}: their count changes with "
@@ -156,8 +159,15 @@ def named(id: str) -> Assumption:
 @singledispatch
 def needed(leaf: Leaf) -> tuple[str, ...]:
     """Return the ids of the assumptions that a leaf's cost rests on; all of them unless it says less."""
-    without_classes = leaf.contract.query is Query.RECORD_SUM
-    return tuple(id for id in _BY_ID if not (without_classes and id in ("A3", "A5")))
+    spared = _SPARED.get(leaf.contract.query, ())
+    return tuple(id for id in _BY_ID if id not in spared)
+
+
+# a client's update is clipped whole, whatever it was computed from; a sum over all records knows no classes
+_SPARED: dict[Query | None, tuple[str, ...]] = {
+    Query.RECORD_SUM: ("A3", "A5"),
+    Query.CLIENT_UPDATE: ("A1", "A3", "A5"),
+}
 
 
 @needed.register(PureDP)

@@ -151,11 +151,13 @@ class Under:
 
 
 def neighbours(event: Event, *, delta: float) -> dict[Relation, Under]:
-    """Return what the same releases cost under every neighbouring relation.
+    """Return what the same releases cost under every neighbouring relation: of records, or else of clients.
 
     Arguments as in :func:`claim`.
     """
-    return {relation: _under(event, relation, delta) for relation in Relation}
+    about_clients = any(leaf.contract.relation.about_clients for leaf in counted(event))
+    same_kind = [relation for relation in Relation if relation.about_clients is about_clients]
+    return {relation: _under(event, relation, delta) for relation in same_kind}
 
 
 def _under(event: Event, relation: Relation, delta: float) -> Under:

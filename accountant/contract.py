@@ -20,6 +20,13 @@ class Relation(StrEnum):
     REPLACE_ANY_LABEL = "replace one record, any label"
     ADD_REMOVE = "add or remove one record"
     ZERO_OUT = "zero out one record"
+    REPLACE_CLIENT = "replace one client's data"
+    ZERO_OUT_CLIENT = "zero out one client"
+
+    @property
+    def about_clients(self) -> bool:
+        """Return whether neighbours differ in all that one client holds, not in a record of it."""
+        return self in (Relation.REPLACE_CLIENT, Relation.ZERO_OUT_CLIENT)
 
 
 class DependsOn(StrEnum):
@@ -37,6 +44,7 @@ class Query(StrEnum):
     CLASS_SUMS = "sums of classes"
     SUMS_AND_COUNTS = "sums and counts of classes"
     RECORD_SUM = "one sum over all records"
+    CLIENT_UPDATE = "one client's whole update"
     BOUNDED_SCORES = "scores of bounded range"
 
 

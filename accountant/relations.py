@@ -1,4 +1,4 @@
-r"""How far one record can move what is released, under each neighbouring relation.
+r"""How far one record, or one client, can move what is released, under each neighbouring relation.
 
 In clip norms R, for the sum of records behind each released vector (a mean of n records has that over n):
 
@@ -19,6 +19,10 @@ scores of range H    the whole range, whatever the relation
 * Sums and counts ``(sum_i z_i, R n_c)``: a label change moves two blocks by ``(z, R)`` each, of length sqrt 2 R at
   most, together 2R, which a record replaced by its negative reaches too. Adding a record moves one block.
 * Zero out: the record contributes nothing, but the sizes that scale the noise stay.
+
+A client's whole update, clipped to length R in all, is not about records: to replace all of the client's data by any
+other moves it by up to 2 R (its negative is in the ball too); to zero the client out, which then sends what it would
+without having trained, by up to R. Nothing else that is listed here has a sensitivity for whole clients.
 
 Source: corrections to the accounting analysis, (sum, R count); VPDR, Eq. 5 (same label)
 """
@@ -65,6 +69,7 @@ _REACH: dict[Query, dict[Relation, float]] = {
         Relation.ADD_REMOVE: 1.0,
         Relation.ZERO_OUT: 1.0,
     },
+    Query.CLIENT_UPDATE: {Relation.REPLACE_CLIENT: 2.0, Relation.ZERO_OUT_CLIENT: 1.0},
     Query.BOUNDED_SCORES: dict.fromkeys(Relation, 1.0),
 }
 
@@ -84,6 +89,11 @@ def reach(query: Query, relation: Relation) -> float:
     2.0
     """
     known = _REACH[query]
+    if relation not in known and (relation.about_clients or query is Query.CLIENT_UPDATE):
+        raise ValueError(
+            f"{query.value} have no sensitivity under {relation.value!r}: one is about records and the other about "
+            "whole clients; claim a relation of the same kind."
+        )
     if relation not in known:
         raise ValueError(
             f"{query.value} have no sensitivity under {relation.value!r}: their count changes with the record; "

@@ -99,10 +99,16 @@ class Engine:
         keep_freed_memory()
         self.given, self.method, self.server = given, method, HonestServer()
         self.mechanism = PlainMeans() if mechanism is None else mechanism
-        stacked = {n: torch.from_numpy(np.stack([p] * len(given.clients))) for n, p in given.start.items()}
+        start = method.first(dict(given.start), seed=0)
+        stacked = {n: torch.from_numpy(np.stack([p] * len(given.clients))) for n, p in start.items()}
         cohort = Cohort.stack(given.clients, CPU)
         self.fleet = Fleet.start(
-            Network(given.model), cohort, stacked, training=method.training, rule=rule or AsPublished()
+            Network(given.model),
+            cohort,
+            stacked,
+            training=method.training,
+            rule=rule or AsPublished(),
+            method=method,
         )
         self.state: State = method.start(dim=given.dim, num_classes=given.num_classes, seed=0)
         self.rounds = 0
@@ -128,9 +134,10 @@ class Engine:
     def _uploads(self) -> dict[int, Payload]:
         uploads: dict[int, Payload] = {}
         if self.method.sends is Sends.WEIGHTS:
-            for g, client in enumerate(self.fleet.cohort.clients):
-                named = self.fleet.weights(g, self.method).named
-                uploads[client.index] = Update(named=named, means="weights")
+            classes = self.given.num_classes
+            sent = self.fleet.weights(self.method, num_classes=classes, trained=self.rounds > 0)
+            for client, mine in zip(self.fleet.cohort.clients, sent, strict=True):
+                uploads[client.index] = Update(named=mine.named, means="weights")
         embedded = self.fleet.released(self.method) if self.method.sends is Sends.PROTOTYPES else []
         for z, client in zip(embedded, self.fleet.cohort.clients, strict=False):
             mine = Embeddings(vectors=z, labels=client.y, encoder=DependsOn.PRIVATE_STATE)

@@ -15,8 +15,10 @@ class Batch:
         x: features of each record, shape [G, B, d].
         y: class of each record, shape [G, B].
         weight: weight of each record in its client's mean, shape [G, B]; each row sums to 1.
+        held: records that each client trains on in all, floats of shape [G]; ``None`` where nobody said.
     """
 
     x: "Tensor"
     y: "Tensor"
     weight: "Tensor"
+    held: "Tensor | None" = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_serializer, field_validator, model_validator
 
@@ -150,6 +150,13 @@ class RunConfig(Configuration):
     method: AbstractMethod
     defense: AbstractReleaseDefense
     rounds: int = Field(ge=1, description="communication rounds, T")
+    participation: Annotated[int, Field(ge=1, strict=True)] | Annotated[float, Field(gt=0, lt=1)] | None = (
+        Field(
+            default=None,
+            description="who takes part in a round, drawn anew for each: a number of clients (from 1), or a share of "
+            "them (above 0, below 1; to the nearest whole client, at least one); all by default",
+        )
+    )
     split: Split = Field(default_factory=Split)
     canaries: Canaries = Field(default_factory=Canaries)
     other_canaries: tuple[AbstractCanaries, ...] | None = Field(
@@ -209,6 +216,13 @@ class RunConfig(Configuration):
             raise ValueError(
                 "held_out and mixed are both given, and a newcomer has no architecture; leave out one"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _method_has_something_to_train(self) -> "RunConfig":
+        for one in self.architectures:
+            self.method.refuse_model(one.model)
+        self.defense.refuse_method(self.method)
         return self
 
     @model_validator(mode="after")

@@ -27,6 +27,10 @@ class Purpose(IntEnum):
     DROPOUT = 6
     SERVER = 7
     PARTITION = 8
+    PARTICIPATION = 9
+    ADAPTATION = 10
+    POISSON = 11
+    LOCAL_NOISE = 12
 
 
 def keyed(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np.random.Generator:

@@ -17,12 +17,14 @@ class Hidden(NamedTuple):
         counts: records behind each row, where noise was added to sums and counts; shape [P]; else ``None``.
         overlap: share of the coordinates that truly separate the client's classes best which are in group 0,
             shape [1]; ``None`` where no group was chosen.
+        received: what the server sent before in the place of a message of weights, which is one row then; shape [d].
     """
 
     means: Float64[np.ndarray, "P d"]
     groups: Int64[np.ndarray, " d"]
     counts: Float64[np.ndarray, " P"] | None = None
     overlap: Float64[np.ndarray, " 1"] | None = None
+    received: Float64[np.ndarray, " d"] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

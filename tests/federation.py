@@ -22,10 +22,12 @@ NETWORK = Network(PersonalModel(adapter=3))
 Arrays = Mapping[str, np.ndarray]
 
 
-def params(seed: int = 0) -> dict[str, Tensor]:
-    """Return parameters of every client, float64."""
+def params(seed: int = 0, method: AbstractMethod | None = None) -> dict[str, Tensor]:
+    """Return parameters of every client, with what a method keeps beside the network's, float64."""
     rng = np.random.default_rng(seed)
     start = NETWORK.start(dim=D, num_classes=C, seed=seed)
+    if method is not None:
+        start = method.first(start, seed=seed)
     return {name: torch.from_numpy(0.7 * rng.standard_normal((G, *a.shape))) for name, a in start.items()}
 
 
@@ -73,15 +75,28 @@ def uploads(method: AbstractMethod, run: int, *, seed: int = 0) -> dict[int, ByC
     if method.sends.value == "prototypes":
         return found
     rng = np.random.default_rng(seed + run)
-    start = NETWORK.start(dim=D, num_classes=C, seed=0)
+    start = method.first(NETWORK.start(dim=D, num_classes=C, seed=0), seed=0)
     mine = {name: array for name, array in start.items() if method.sends_weight(name)}
     return {
         m: Update(
-            named={n: rng.standard_normal(a.shape).astype(np.float32) for n, a in mine.items()},
+            named={
+                **{n: rng.standard_normal(a.shape).astype(np.float32) for n, a in mine.items()},
+                **besides(method, rng, HELD[run][m]),
+            },
             means="weights",
         )
         for m in found
     }
+
+
+def besides(
+    method: AbstractMethod, rng: np.random.Generator, classes: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """Return what a client that holds some classes sends besides weights."""
+    y = torch.from_numpy(np.repeat(np.array(classes), 3))
+    z = torch.from_numpy(rng.standard_normal((1, len(y), D)).astype(np.float32))
+    found = method.sent_besides(z, y.unsqueeze(0), num_classes=C)
+    return {name: tensor[0].numpy() for name, tensor in found.items()}
 
 
 def states(method: AbstractMethod, *, rounds: int = 1) -> list[State]:
@@ -130,7 +145,12 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def loss_of(method: AbstractMethod, p: dict[str, Tensor], records: Batch, down: Down) -> Tensor:
-    return method.loss(NETWORK, p, NETWORK.embed(p, records.x), records, down)
+    """Return the sum of the losses of all phases of local training, shape [G]."""
+    views = [(phase, phase.view(p)) for phase in method.phases]
+    losses = [
+        phase.loss(NETWORK, view, NETWORK.embed(view, records.x), records, down) for phase, view in views
+    ]
+    return sum(losses[1:], start=losses[0])
 
 
 def gradients(

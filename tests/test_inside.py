@@ -129,7 +129,7 @@ def test_every_client_ends_where_hooks_on_a_network_of_its_own_bring_it(rule, hi
             z = module.embed(torch.from_numpy(client.x), alone.nothing).numpy()
         np.testing.assert_allclose(list(together.released(LocalOnly()))[g], z, atol=1e-5)
         assert np.abs(z - ENCODER.encode(client.x[:, 0])).max() > 1e-3
-    assert together.optimizer.memory()["steps"]["all"].tolist() == sorted(
+    assert together.optimizers[0].memory()["steps"]["all"].tolist() == sorted(
         (12 * -(-n // 4) for n in SIZES), reverse=True
     )
 

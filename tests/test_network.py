@@ -109,7 +109,7 @@ def test_every_client_ends_where_torch_alone_brings_it(model, rule):
         if teacher is not None:
             for name, wanted in alone.head_named(teacher).items():
                 torch.testing.assert_close(together.memory[name][g], wanted, rtol=0, atol=1e-5)
-    assert together.optimizer.memory()["steps"]["all"].tolist() == sorted(
+    assert together.optimizers[0].memory()["steps"]["all"].tolist() == sorted(
         (12 * -(-n // 8) for n in SIZES), reverse=True
     )
 

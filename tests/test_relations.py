@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from accountant import subsampled
 from accountant.bound import Bound
 from accountant.claims import claim, curve, neighbours, under_relations
-from accountant.contract import Contract, Query, Relation
+from accountant.contract import Contract, DependsOn, Query, Relation
 from accountant.events import (
     Composed,
     Gaussian,
@@ -21,8 +21,9 @@ from accountant.events import (
     SubsampledGaussian,
 )
 from accountant.relations import reach, restated
+from privkit.clip import clip_to_ball
 
-SAME, ANY, ADD, ZERO = Relation
+SAME, ANY, ADD, ZERO, CLIENT, NO_CLIENT = Relation
 
 
 def made(query: Query, relation: Relation = SAME) -> Gaussian:
@@ -45,7 +46,7 @@ def test_no_pair_of_records_moves_the_release_further_and_some_pair_that_far(
 ) -> None:
     nothing = np.zeros((2, 3))
     records = [(z, label) for z in UNIT for label in (0, 1)]
-    worst = dict.fromkeys(Relation, 0.0)
+    worst = dict.fromkeys((SAME, ANY, ADD, ZERO), 0.0)
     for (z, a), (y, b) in itertools.product(records, records):
         moved = blocks(z, a, with_count=with_count) - blocks(y, b, with_count=with_count)
         worst[ANY] = max(worst[ANY], float(np.linalg.norm(moved)))
@@ -83,7 +84,10 @@ def test_replacing_costs_twice_what_adding_does_for_a_sum() -> None:
     assert claim(per_clip_norm, delta=1e-5, relation=SAME).epsilon == pytest.approx(9.99726, rel=1e-6)
 
 
-@given(st.sampled_from([q for q in Query if q is not Query.CLASS_MEANS]), st.sampled_from(list(Relation)))
+OF_RECORDS = [q for q in Query if q not in (Query.CLASS_MEANS, Query.CLIENT_UPDATE)]
+
+
+@given(st.sampled_from(OF_RECORDS), st.sampled_from([SAME, ANY, ADD, ZERO]))
 def test_there_and_back_is_the_same_release(query: Query, relation: Relation) -> None:
     event = Composed(
         events=(
@@ -144,3 +148,59 @@ def test_groups_of_sums_and_counts_are_not_restated() -> None:
     groups = GroupGaussian(noise_multipliers=(10.0, 2.0), contract=Contract(query=Query.SUMS_AND_COUNTS))
     with pytest.raises(ValueError, match="which group holds the count is not declared"):
         restated(groups, ADD)
+
+
+# ---------------------------------------------------------------------- whole clients
+
+
+@given(
+    st.lists(st.floats(-9, 9), min_size=3, max_size=3),
+    st.lists(st.floats(-9, 9), min_size=3, max_size=3),
+    st.floats(0.1, 3.0),
+)
+def test_no_two_clients_are_farther_apart_than_twice_the_clip_and_a_change_and_its_negative_are(
+    one, other, norm
+):
+    a, b = (clip_to_ball(np.array([v]), norm=norm)[0] for v in (one, other))
+    allowed = norm * reach(Query.CLIENT_UPDATE, CLIENT)
+    assert np.linalg.norm(a - b) <= allowed * (1 + 1e-12)
+    assert np.linalg.norm(a) <= norm * reach(Query.CLIENT_UPDATE, NO_CLIENT) * (1 + 1e-12)
+    if np.linalg.norm(one) > norm:
+        assert np.linalg.norm(a - clip_to_ball(-np.array([one]), norm=norm)[0]) == pytest.approx(allowed)
+
+
+@pytest.mark.parametrize("query", list(Query))
+@pytest.mark.parametrize("relation", list(Relation))
+def test_records_and_clients_are_never_mixed(query: Query, relation: Relation) -> None:
+    """Only what costs the same under every relation, because its whole range was paid for, is in both kinds."""
+    of_clients = query is Query.CLIENT_UPDATE
+    if query is Query.BOUNDED_SCORES or of_clients is relation.about_clients:
+        return
+    with pytest.raises(ValueError, match="one is about records and the other about whole clients"):
+        reach(query, relation)
+    leaf = Gaussian(noise_multiplier=1.0, contract=Contract(query=query, relation=relation))
+    assert "A2" in {found.id for found in claim(leaf, delta=1e-5).broken}
+
+
+def test_a_client_that_is_zeroed_out_costs_half_of_one_that_is_replaced() -> None:
+    found = neighbours(made(Query.CLIENT_UPDATE, CLIENT), delta=1e-5)
+    assert set(found) == {CLIENT, NO_CLIENT}
+    epsilon = {relation: under.epsilon for relation, under in found.items()}
+    whole = claim(Gaussian(noise_multiplier=8.0), delta=1e-5).epsilon
+    assert epsilon[NO_CLIENT] == pytest.approx(whole, rel=1e-12)
+    assert epsilon[CLIENT] == pytest.approx(claim(Gaussian(noise_multiplier=4.0), delta=1e-5).epsilon)
+
+
+def test_a_clients_update_is_covered_whatever_its_encoder_was_computed_from() -> None:
+    contract = Contract(
+        relation=CLIENT,
+        query=Query.CLIENT_UPDATE,
+        clip_norm=1.0,
+        encoder=DependsOn.PRIVATE_STATE,
+        hyperparameters=DependsOn.PUBLIC,
+        fresh_noise=True,
+    )
+    found = claim(Gaussian(noise_multiplier=4.0, contract=contract), delta=1e-5)
+    assert found.covered
+    assert not {"A1", "A3", "A5"} & set(found.needs)
+    assert {"A2", "A4", "A6", "A7", "A8", "A9", "A10"} <= set(found.needs)

@@ -17,6 +17,8 @@ _ORDER = list(Verdict)
 _MISSING = {
     Relation.ADD_REMOVE: "no canary was planted or left out, which is the question under",
     Relation.ZERO_OUT: "canaries test a replacement and do not apply under",
+    Relation.REPLACE_CLIENT: "no canary stands for a whole client under",
+    Relation.ZERO_OUT_CLIENT: "no canary stands for a whole client under",
 }
 _WAYS_OUT = {
     Relation.ADD_REMOVE: "add {name: presence} to other_canaries",
@@ -117,6 +119,11 @@ def _shown(evidence: Evidence) -> tuple[str, ...]:
 
 def _doubt(evidence: Evidence) -> str:
     """Return why nothing above a ceiling does not yet mean that all is well, or nothing."""
+    if evidence.relation.about_clients:
+        return (
+            f"{_MISSING[evidence.relation]} {evidence.relation.value!r}; clip and noise are as claimed where what was "
+            "computed before the noise is in hand, and no attack of its own tests them"
+        )
     if evidence.relation not in _REPLACEMENTS and evidence.shortest is None:
         return (
             f"{_MISSING[evidence.relation]} {evidence.relation.value!r}, so a missing clip would go unseen; "

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -21,6 +21,9 @@ from privkit.transcript import Records
 from privkit.truth import Hidden
 from privkit.weights import Weights
 
+if TYPE_CHECKING:
+    from privkit.methods._base import AbstractMethod
+
 
 class Promise(NamedTuple):
     """What a defense says it gives for the whole run: epsilon in nats, delta a probability."""
@@ -38,10 +41,11 @@ class Privatized(NamedTuple):
 
 
 class PrivatizedWeights(NamedTuple):
-    """One message of trained parameters, and what it cost."""
+    """One message of trained parameters, what it cost, and what stays with the client, where noise was added."""
 
     payload: Update
     event: Event
+    hidden: Hidden | None = None
 
 
 class Sent(NamedTuple):
@@ -142,16 +146,15 @@ class Mechanism(ABC):
     def send(self, private: Private, noise: Noise, known: Known) -> Sent:
         """Return a message made of embeddings, or of weights."""
         if isinstance(private, Weights):
-            payload, event = self.privatize_weights(private, noise)
-            return Sent(payload, event, None, known)
+            return Sent(*self.privatize_weights(private, noise), known)
         sent = self.privatize(private, noise, known)
         return Sent(*sent, known._replace(memory=self.remember(known, sent)))
 
     def weights_event(self, weights: Weights) -> Event:
         """Return what sending trained parameters will cost; a mechanism for prototypes refuses them."""
         raise InputError(
-            f"{type(self).__name__} protects prototypes, and the method sends trained weights; use defense none, or a "
-            "method that sends prototypes."
+            f"{type(self).__name__} protects prototypes, and the method sends trained weights; use defense none or "
+            "dphead, or a method that sends prototypes."
         )
 
     def privatize_weights(self, weights: Weights, noise: Noise) -> PrivatizedWeights:
@@ -178,6 +181,13 @@ class AbstractReleaseDefense(Plugin):
     def local(self) -> LocalRule:
         """Return what the defense changes in local training; nothing by default."""
         return AsPublished()
+
+    def refuse_method(self, method: "AbstractMethod") -> None:
+        """Raise if the defense has no meaning for a method; asked of every configuration.
+
+        Raises:
+            ValueError: it has none.
+        """
 
     @abstractmethod
     def mechanism(self, *, rounds: int) -> Mechanism:

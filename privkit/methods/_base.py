@@ -19,6 +19,7 @@ from privkit import plug
 from privkit.batch import Batch
 from privkit.clip import clip_to_ball
 from privkit.methods._down import Down
+from privkit.methods._phases import Passes, Phase
 from privkit.network import Network
 from privkit.personal import PersonalModel
 from privkit.plug import Plugin, Settings
@@ -73,6 +74,16 @@ class AbstractMethod(Plugin):
     """Whether a round is tested before it is trained, on what arrived in it."""
     serves_newcomers: ClassVar[bool] = False
     """Whether what the server sends to all is a model for somebody who never trained."""
+    hands_in_later: ClassVar[bool] = False
+    """Whether what a round trained is sent at the beginning of the next one, by those who trained it.
+
+    A round of the papers (download, train, upload) is cut before its upload here. Where some clients are absent, those
+    who send trained weights in a round are therefore those who took part in the one before. Prototypes are made anew
+    of what a client has, so whoever takes part in a round sends in that very round.
+    """
+
+    reads_only_in_phases: ClassVar[bool] = True
+    """Whether all that a client sends follows from what its phases of local training train."""
 
     training: LocalTraining = Field(
         default_factory=LocalTraining, description="local training between two releases"
@@ -95,6 +106,49 @@ class AbstractMethod(Plugin):
     def sends_weight(self, name: str) -> bool:
         """Return whether a parameter is sent, where trained weights are."""
         return self.sends is Sends.WEIGHTS
+
+    def replaces(self, name: str) -> bool:
+        """Return whether what arrives takes the place of a client's own parameter."""
+        return self.sends_weight(name)
+
+    def refuse_model(self, model: PersonalModel) -> None:
+        """Raise if the method has no meaning for what clients train; asked of every architecture of a configuration.
+
+        Raises:
+            ValueError: it has none.
+        """
+
+    def first(self, start: State, *, seed: int) -> State:
+        """Return what every client of a run begins with: the network's own parameters, and what it keeps besides.
+
+        Args:
+            start: the network's parameters, without client axis.
+            seed: of the run.
+        """
+        return start
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Return what local training consists of; by default, training everything on :meth:`loss`."""
+        return (Phase(epochs=self.training.epochs, loss=self.loss),)
+
+    def steps(self, records: int) -> int:
+        """Return how many steps of local training a client with so many records takes in a round, in all phases."""
+        return sum(phase.epochs for phase in self.phases) * -(-records // self.training.batch_size)
+
+    def sampling_rate(self, records: int) -> float:
+        """Return which share of its records a step is made of, in (0, 1]."""
+        return min(1.0, self.training.batch_size / records)
+
+    def sent_besides(self, z_GNd: "Tensor", y_GN: "Tensor", *, num_classes: int) -> "dict[str, Tensor]":
+        """Return what clients send besides trained weights, by name, with the client axis first; by default, nothing.
+
+        Args:
+            z_GNd: embedding of each of a client's training records, by the parameters that it sends.
+            y_GN: class of each; -1 where a row is empty.
+            num_classes: number of classes.
+        """
+        return {}
 
     def released(self, network: Network, params: "dict[str, Tensor]", x: "Tensor") -> "Tensor":
         """Return the embedding of each record that a release is made from, shape [G, N, d]."""
@@ -132,6 +186,22 @@ class AbstractMethod(Plugin):
 
     def receive(self, params: "dict[str, Tensor]", down: Down) -> None:
         """Change each client's parameters by what it got, in place, before it trains; by default, nothing."""
+
+    def adapt(
+        self, network: Network, params: "dict[str, Tensor]", down: Down, passes: Passes, clients: int
+    ) -> None:
+        """Change each client's parameters by what it got and by its own records, in place, before it trains.
+
+        By default, :meth:`receive`.
+
+        Args:
+            network: what is trained.
+            params: its parameters.
+            down: what each client got from the server.
+            passes: goes over each client's own records.
+            clients: number of clients, G.
+        """
+        self.receive(params, down)
 
     @abstractmethod
     def loss(

@@ -33,12 +33,22 @@ class Down:
             self._spread[name] = self.shared[name][self.run_G]
         return self._spread[name]
 
+    def __contains__(self, name: str) -> bool:
+        if self._whole is not None:
+            return name in self._whole
+        return name in self.each or name in self.shared
+
     def part(self, clients: slice) -> "Down":
         """Return what some of the clients got; nothing is copied."""
         if self._whole is not None:
             raise ValueError("take parts of the whole only.")
         each = {name: tensor[clients] for name, tensor in self.each.items()}
         return Down(each=each, shared=self.shared, run_G=self.run_G[clients], _whole=self, _part=clients)
+
+    def of(self, clients: "Tensor") -> "Down":
+        """Return what the clients of some numbers got, as copies."""
+        each = {name: tensor[clients] for name, tensor in self.each.items()}
+        return Down(each=each, shared=self.shared, run_G=self.run_G[clients])
 
     def first(self, clients: int) -> "Down":
         """Return what the first so many clients got; nothing is copied."""

@@ -27,10 +27,12 @@ class AbstractAverageOfWeights(AbstractMethod):
     each client puts it in the place of its own and trains on, with cross-entropy.
 
     The mean is not weighted by record counts: exact counts would be a second release. An optimiser keeps its memory
-    between rounds. No defense protects weights yet: any but ``none`` is refused.
+    between rounds. Of the defenses, ``dphead`` protects weights, ``none`` sends them as they are, and any other is
+    refused.
     """
 
     sends: ClassVar[Sends] = Sends.WEIGHTS
+    hands_in_later: ClassVar[bool] = True
     serves_newcomers: ClassVar[bool] = True
     way_out: ClassVar[str]
     """How clients whose maps have no mean are trained with this method, or with which other."""
@@ -47,7 +49,7 @@ class AbstractAverageOfWeights(AbstractMethod):
         return {}
 
     def refuse_unusable(self, uploads: Mapping[int, Update]) -> None:
-        _refuse_different({client: sent.named for client, sent in uploads.items()}, self.way_out)
+        refuse_different({client: sent.named for client, sent in uploads.items()}, self.way_out)
 
     def merge(self, server: State, uploads: Mapping[int, Update]) -> State:
         self.refuse_unusable(uploads)
@@ -83,7 +85,7 @@ class AbstractAverageOfWeights(AbstractMethod):
         return network.logits(arrived, network.embed(arrived, x))
 
 
-def _refuse_different(named: Mapping[int, Mapping[str, np.ndarray]], way_out_of_maps: str) -> None:
+def refuse_different(named: Mapping[int, Mapping[str, np.ndarray]], way_out_of_maps: str) -> None:
     """Raise if two clients' parameters have no mean; heads come first, since leaving out adapters is no help then."""
     for part, way_out in (
         (HEAD, "give all clients heads of one shape (model.hidden), or use a method that sends prototypes"),

@@ -57,6 +57,12 @@ class Cohort:
         x, y = _padded([(c.x, c.y) for c in order], device)
         return cls(tuple(order), x, y, np.array([len(c.y) for c in order]))
 
+    def of(self, chosen: Tensor) -> "Cohort":
+        """Return the clients of some ascending numbers, their records copied."""
+        rows = chosen.cpu().numpy()
+        clients = tuple(self.clients[g] for g in rows.tolist())
+        return Cohort(clients, self.x[chosen], self.y[chosen], self.n[rows])
+
     @property
     def runs(self) -> Tensor:
         """Return the run of each client."""
@@ -107,26 +113,48 @@ class Cohort:
         ]
         return lambda clients: _dropping(streams[clients], share)
 
-    def batches(self, round: int, *, epochs: int, size: int) -> tuple[Tensor, Tensor, np.ndarray]:
+    def batches(
+        self,
+        round: int,
+        *,
+        epochs: int,
+        size: int,
+        skipped: int = 0,
+        share: float = 1.0,
+        purpose: Purpose = Purpose.BATCHES,
+    ) -> tuple[Tensor, Tensor, np.ndarray]:
         """Return the round's mini-batches.
 
         Each client's order is keyed by (seed, round, client), so it does not depend on its neighbours.
+
+        Args:
+            round: whose mini-batches.
+            epochs: passes.
+            size: slots of a mini-batch.
+            skipped: passes of the same stream before these.
+            share: of each client's records that take part, in (0, 1]; at least one record does.
+            purpose: of the stream.
 
         Returns:
             rows: record of each slot, shape [steps, G, size] (0 where a slot is empty).
             weights: of each slot, the same shape; each non-empty row sums to 1.
             active: clients that still have a batch at each step, shape [steps]; a prefix of the axis.
         """
-        steps = -(-self.n // size)
+        taken = np.maximum((share * self.n).astype(np.int64), 1)
+        steps = -(-taken // size)
         rows = np.zeros((len(self.n), max(steps) * epochs, size), dtype=np.int64)
-        for row, client, n, held in zip(rows, self.clients, self.n.tolist(), steps.tolist(), strict=True):
-            rng = keyed(client.seed, Purpose.BATCHES, round=round, client=client.index)
+        for g, (row, client, n, held) in enumerate(
+            zip(rows, self.clients, taken.tolist(), steps.tolist(), strict=True)
+        ):
+            rng = keyed(client.seed, purpose, round=round, client=client.index)
+            for _ in range(skipped):
+                rng.permutation(self.n[g])
             for epoch in row[: epochs * held].reshape(epochs, -1):
-                epoch[:n] = rng.permutation(n)
+                epoch[:n] = rng.permutation(self.n[g])[:n]
         weights = np.zeros(rows.shape)
-        for n in np.unique(self.n).tolist():
+        for n in np.unique(taken).tolist():
             once = _weights(n, size)
-            weights[self.n == n, : epochs * len(once)] = np.tile(once, (epochs, 1))
+            weights[taken == n, : epochs * len(once)] = np.tile(once, (epochs, 1))
         active = (np.arange(rows.shape[1])[:, None] < steps * epochs).sum(1)
         dtype = self.x.dtype if self.x.is_floating_point() else torch.float32
         rows_TGB = torch.from_numpy(rows).to(self.x.device).transpose(0, 1)

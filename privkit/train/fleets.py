@@ -66,8 +66,11 @@ def _fleet(plans: Sequence[Plan], data: Encoded, clients: Sequence[Client], devi
     network = one.model.build(one.encoder).to(device)
     runs = [client.run for client in cohort.clients]
     start = {
-        run: first_parameters(
-            network, one.encoder, data, studies.parts(plans[run], data), seed=plans[run].seed
+        run: config.method.first(
+            first_parameters(
+                network, one.encoder, data, studies.parts(plans[run], data), seed=plans[run].seed
+            ),
+            seed=plans[run].seed,
         )
         for run in sorted(set(runs))
     }
@@ -80,6 +83,7 @@ def _fleet(plans: Sequence[Plan], data: Encoded, clients: Sequence[Client], devi
         cohort,
         params,
         training=config.method.training,
+        method=config.method,
         rule=config.defense.local,
         precision=config.precision,
     )

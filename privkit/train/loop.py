@@ -24,6 +24,7 @@ from privkit.store import Run
 from privkit.study import Plan, Study, plans, refuse_single_run
 from privkit.train import study as studies
 from privkit.train.answers import stacked_answers
+from privkit.train.attendance import Attendance
 from privkit.train.encoded import Encoded, Progress, encode_all, source
 from privkit.train.fleets import fleets, newcomers
 from privkit.train.local import Fleet
@@ -91,7 +92,8 @@ def train(
         studies.refuse_impossible(plan, encoded[source(plan.config)])
         refuse_unaffordable(plan, encoded[source(plan.config)])
     loaded = (note for data in encoded.values() for note in data.notes)
-    for sentence in dict.fromkeys((*loaded, *studies.left_out(todo, encoded))):
+    said = (*loaded, *studies.left_out(todo, encoded), *studies.silent(todo, encoded))
+    for sentence in dict.fromkeys(said):
         notice(sentence)
     diverged: list[str] = []
     for batch in studies.batches(root, todo):
@@ -126,6 +128,7 @@ class _Batch:
         self.config = plans[0].config
         self.method, self.server = self.config.method, self.config.answering
         self.outboxes = [Outbox(plan, run, data) for plan, run in zip(plans, runs, strict=True)]
+        self.attendance = [Attendance.of(plan, clients=len(data.names)) for plan in plans]
         self.device = device
         self.diverged: dict[int, str] = {}
         self._start()
@@ -171,7 +174,7 @@ class _Batch:
         completed = [self.runs[r].completed for r in self._going()]
         return min(completed) if max(completed) - min(completed) <= 1 else 0
 
-    def _round(self, round: int, messages: list[list[Private]]) -> None:
+    def _round(self, round: int, messages: list[dict[int, Private]]) -> None:
         released = {r: self.outboxes[r].release(round, messages[r]) for r in self._going()}
         for r, sent in released.items():
             uploads = {x.client: _without_canaries(x, self.data.num_classes) for x, _ in sent}
@@ -190,7 +193,8 @@ class _Batch:
             ]
             down = stacked_answers(each, shared, fleet.cohort.runs)
             first = self._tested(fleet, down) if self.method.tests_arrivals else None
-            fleet.train_round(round, self.method, down)
+            present = self._numbers(fleet, [who.trainers(round) for who in self.attendance])
+            fleet.train_round(round, self.method, down, present)
             for r, what in fleet.diverged().items():
                 if r in self._going():
                     self._leave_out(r, round, f"{what}; {_SLOWER}")
@@ -220,25 +224,41 @@ class _Batch:
             f"cell {plan.cell} (seed {plan.seed}) diverged in round {round + 1}: {why.rstrip('.')}"
         )
 
-    def _messages(self, round: int) -> list[list[Private]]:
-        """Return what the clients of each run would make a message of in a round; nothing where nothing is sent."""
+    def _messages(self, round: int) -> list[dict[int, Private]]:
+        """Return what the senders of each run would make a message of in a round; nothing where nothing is sent."""
         found: list[dict[int, Private]] = [{} for _ in self.runs]
-        if self.method.sends is Sends.WEIGHTS:
-            for fleet in self.fleets:
-                for g, client in enumerate(fleet.cohort.clients):
-                    found[client.run][client.index] = fleet.weights(g, self.method)
-        if self.method.sends is Sends.PROTOTYPES:
-            for fleet in self.fleets:
-                for z_nd, client in zip(fleet.released(self.method), fleet.cohort.clients, strict=True):
-                    if client.run not in self.diverged and not np.isfinite(z_nd).all():
-                        what = f"an embedding of client {client.index} is not finite"
-                        self._leave_out(client.run, round - 1, f"{what}; {_SLOWER}")
-                    if client.run in self.diverged:
-                        continue
-                    outbox = self.outboxes[client.run]
-                    mine = outbox.embeddings(client.index, z_nd, client.y, round=round)
-                    found[client.run][client.index] = mine
-        return [[mine[m] for m in sorted(mine)] for mine in found]
+        if self.method.sends is Sends.NOTHING:
+            return found
+        senders = [who.senders(round) for who in self.attendance]
+        for fleet in self.fleets:
+            numbers = self._numbers(fleet, senders)
+            if not len(numbers):
+                continue
+            some = fleet if len(numbers) == len(fleet.cohort.clients) else fleet.of(numbers)
+            if self.method.sends is Sends.WEIGHTS:
+                mine = some.weights(self.method, num_classes=self.data.num_classes, trained=round > 0)
+                for client, weights in zip(some.cohort.clients, mine, strict=True):
+                    found[client.run][client.index] = weights
+            else:
+                self._embed(round, some, found)
+        return [{m: mine[m] for m in sorted(mine)} for mine in found]
+
+    def _embed(self, round: int, fleet: Fleet, found: list[dict[int, Private]]) -> None:
+        """Add what each client of a fleet would make its prototypes of; a run with an infinite one is left out."""
+        for z_nd, client in zip(fleet.released(self.method), fleet.cohort.clients, strict=True):
+            if client.run not in self.diverged and not np.isfinite(z_nd).all():
+                what = f"an embedding of client {client.index} is not finite"
+                self._leave_out(client.run, round - 1, f"{what}; {_SLOWER}")
+            if client.run in self.diverged:
+                continue
+            mine = self.outboxes[client.run].embeddings(client.index, z_nd, client.y, round=round)
+            found[client.run][client.index] = mine
+
+    def _numbers(self, fleet: Fleet, clients: list[np.ndarray]) -> torch.Tensor:
+        """Return the places in a fleet of some clients of each run, ascending."""
+        chosen = [set(mine.tolist()) for mine in clients]
+        rows = [g for g, client in enumerate(fleet.cohort.clients) if client.index in chosen[client.run]]
+        return torch.tensor(rows, dtype=torch.int64, device=self.device)
 
     # ------------------------------------------------------------------ state
 
@@ -280,7 +300,8 @@ class _Batch:
                 fleet.restore(r, below(named, self._at(i)))
             for r in range(len(self.runs)):
                 if r not in saved:
-                    fleet.pass_over(r, round, self.method.training)
+                    who = self.attendance[r]
+                    fleet.pass_over(r, lambda m, who=who: who.trained(m, round), self.method)
         for r, named in saved.items():
             self.states[r] = below(named, "server.")
             self.outboxes[r].restore(below(named, "known."))

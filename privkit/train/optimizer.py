@@ -36,6 +36,10 @@ class StackedOptimizer(ABC):
         """Update the first ``active`` clients in place, in one pass over memory."""
 
     @abstractmethod
+    def of(self, clients: Tensor) -> "StackedOptimizer":
+        """Return the optimiser of the clients of some numbers, with a copy of what it remembers of them."""
+
+    @abstractmethod
     def pass_over(self, client: int, steps: int) -> None:
         """Count a client's steps as if it had taken so many."""
 
@@ -76,6 +80,9 @@ class StackedSGD(StackedOptimizer):
             maximize=False,
         )
 
+    def of(self, clients: Tensor) -> "StackedSGD":
+        return StackedSGD(None if self.velocity is None else _of(self.velocity, clients))
+
     def pass_over(self, client: int, steps: int) -> None:
         """Do nothing: no step depends on how many came before."""
 
@@ -106,6 +113,9 @@ class StackedAdamW(StackedOptimizer):
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
         return {"first": self.first, "second": self.second, "steps": {"all": self.steps}}
+
+    def of(self, clients: Tensor) -> "StackedAdamW":
+        return StackedAdamW(_of(self.first, clients), _of(self.second, clients), self.steps[clients])
 
     def pass_over(self, client: int, steps: int) -> None:
         self.steps[client] = steps
@@ -138,6 +148,10 @@ class StackedAdamW(StackedOptimizer):
             weight_decay=setup.weight_decay,
         )
         self.steps[:active] += 1
+
+
+def _of(named: dict[str, Tensor], clients: Tensor) -> dict[str, Tensor]:
+    return {name: tensor[clients] for name, tensor in named.items()}
 
 
 def _alike(steps: list[float]) -> list[slice]:

@@ -1,6 +1,6 @@
 """What the clients of one run send: their mechanism, what it remembers of each, and what each may still spend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -54,20 +54,20 @@ class Outbox:
             own = own.with_records(mine.vectors, mine.labels)
         return own
 
-    def stop_if_exhausted(self, round: int, messages: Sequence[Private]) -> None:
+    def stop_if_exhausted(self, round: int, messages: Mapping[int, Private]) -> None:
         """End the run if a client cannot afford its next message; no noise of this round is drawn yet."""
         if self._allowance is None or round < self.run.completed:
             return
-        for client, mine in enumerate(messages):
+        for client, mine in messages.items():
             event = self._mechanism.cost(mine, self._known[client])
             why = self._allowance.exceeded(round=round, client=client, event=event)
             if why is not None:
                 self.run.stop(why)
                 return
 
-    def release(self, round: int, messages: Sequence[Private]) -> list[tuple[Release, Hidden | None]]:
-        """Return every client's message, with what was computed on the way to it."""
-        return [self._one(round, client, mine) for client, mine in enumerate(messages)]
+    def release(self, round: int, messages: Mapping[int, Private]) -> list[tuple[Release, Hidden | None]]:
+        """Return every sender's message, with what was computed on the way to it."""
+        return [self._one(round, client, mine) for client, mine in messages.items()]
 
     def _one(self, round: int, client: int, private: Private) -> tuple[Release, Hidden | None]:
         mechanism, known = self._mechanism, self._known[client]

@@ -11,8 +11,9 @@ from privkit.errors import InputError
 from privkit.noise import NoNoise
 from privkit.stop import Stop
 from privkit.study import Plan
+from privkit.train.attendance import Attendance
 from privkit.train.encoded import Encoded
-from privkit.train.study import first_messages, known
+from privkit.train.study import first_messages, known, later_messages
 
 
 def refuse_unaffordable(plan: Plan, data: Encoded) -> None:
@@ -41,23 +42,27 @@ def first_stop(plan: Plan, data: Encoded, wanted: Spending) -> Stop | None:
     """Return the first release of a plan that its budget does not hold, or ``None`` if all fit."""
     allowance = Allowance(wanted.budget)
     for round, events in enumerate(_rounds(plan, data)):
-        for client, event in enumerate(events):
+        for client, event in events.items():
             found = allowance.exceeded(round=round, client=client, event=event)
             if found is not None:
                 return found
-        for client, event in enumerate(events):
+        for client, event in events.items():
             allowance.add(client, event)
     return None
 
 
-def _rounds(plan: Plan, data: Encoded) -> Iterator[list[Event]]:
-    """Yield the events of every round, one per client, as if no noise were drawn."""
+def _rounds(plan: Plan, data: Encoded) -> Iterator[dict[int, Event]]:
+    """Yield the events of every round, one of each client that sends in it, as if no noise were drawn."""
     mechanism = plan.config.defense.mechanism(rounds=plan.config.rounds)
     free, messages = known(plan, data), first_messages(plan, data)
-    for _ in range(plan.config.rounds):
-        yield [mechanism.cost(mine, free[m]) for m, mine in enumerate(messages)]
-        for m, mine in enumerate(messages):
-            free[m] = mechanism.send(mine, NoNoise(), free[m]).known
+    attendance = Attendance.of(plan, clients=len(data.names))
+    for round in range(plan.config.rounds):
+        senders = attendance.senders(round).tolist()
+        if round == 1:
+            messages = later_messages(plan, data)
+        yield {m: mechanism.cost(messages[m], free[m]) for m in senders}
+        for m in senders:
+            free[m] = mechanism.send(messages[m], NoNoise(), free[m]).known
 
 
 def _way_out(found: Stop) -> str:

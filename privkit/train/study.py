@@ -8,6 +8,7 @@ same bytes after any kill.
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,15 @@ from privkit.atomic import canonical_json
 from privkit.canaries._base import AbstractCanaries
 from privkit.config import RunConfig
 from privkit.data._split import Parts, divide, divide_things
-from privkit.defenses._base import Known
+from privkit.defenses._base import Known, Private
 from privkit.embeddings import Embeddings
 from privkit.errors import InputError
-from privkit.methods._base import Sends
+from privkit.methods._base import AbstractMethod, Sends
 from privkit.network import Network
 from privkit.noise import NoNoise
 from privkit.store import Run, RunInfo
 from privkit.study import Plan
+from privkit.train.attendance import Attendance
 from privkit.train.encoded import Encoded, source
 from privkit.train.first import first_parameters
 from privkit.transcript import Records
@@ -128,12 +130,34 @@ def _dropped(plan: Plan, data: Encoded) -> list[str]:
     return said
 
 
+def asked_about(plan: Plan, data: Encoded) -> np.ndarray:
+    """Return which clients there are questions about: all, but those that send in none of the planned rounds."""
+    if not plan.config.method.uploads:
+        return np.ones(len(data.names), dtype=bool)
+    return Attendance.of(plan, clients=len(data.names)).ever_sends(plan.config.rounds)
+
+
+def silent(todo: list[Plan], encoded: Mapping[str, Encoded]) -> list[str]:
+    """Return a sentence for every run that asks nothing about some clients, since these never send anything."""
+    found = []
+    for plan in todo:
+        data = encoded[source(plan.config)]
+        never = np.flatnonzero(~asked_about(plan, data)).tolist()
+        if never:
+            names = _some([data.names[m] for m in never])
+            found.append(
+                f"cell {plan.cell} (seed {plan.seed}): nothing is asked about {names}, which send in none of "
+                f"{plan.config.rounds} rounds."
+            )
+    return found
+
+
 def canaries(plan: Plan, data: Encoded) -> Records | None:
     """Return the canaries that the run plants, without their signs."""
     wanted = plan.config.canaries
     if not wanted.count or plan.config.method.sends is not Sends.PROTOTYPES:
         return None
-    return canary.design(
+    designed = canary.design(
         clients=len(data.names),
         count=wanted.count,
         dim=data.dim,
@@ -142,6 +166,7 @@ def canaries(plan: Plan, data: Encoded) -> Records | None:
         num_classes=data.num_classes,
         seed=plan.seed,
     )
+    return designed.where(asked_about(plan, data)[designed.clients])
 
 
 def other_canaries(plan: Plan, data: Encoded) -> dict[AbstractCanaries, Records]:
@@ -153,6 +178,7 @@ def other_canaries(plan: Plan, data: Encoded) -> dict[AbstractCanaries, Records]
     free = data.num_classes if usual is None else int(usual.labels.max()) + 1
     for kind in plan.config.other_canaries or ():
         designed = kind.design(clients=len(data.names), dim=data.dim, first_label=free, seed=plan.seed)
+        designed = designed.where(asked_about(plan, data)[designed.clients])
         free = int(designed.labels.max()) + kind.classes_each
         found[kind] = designed
     return found
@@ -185,6 +211,7 @@ def known(plan: Plan, data: Encoded) -> list[Known]:
 def refuse_impossible(plan: Plan, data: Encoded) -> None:
     """Raise if a plan's split, canaries or releases cannot be had; nothing is written for it then."""
     split = parts(plan, data)
+    Attendance.of(plan, clients=len(data.names))
     if data.whole is not None:
         held_out(plan, data)
     for one in plan.config.architectures:
@@ -204,7 +231,21 @@ def refuse_impossible(plan: Plan, data: Encoded) -> None:
         raise InputError(f"cell {plan.cell}: {error}") from None
 
 
-def first_messages(plan: Plan, data: Encoded) -> list[Embeddings] | list[Weights]:
+def later_messages(plan: Plan, data: Encoded) -> list[Private]:
+    """Return messages that cost what those after a round of training do."""
+    return [
+        _trained(plan.config.method, mine, len(part.members))
+        for mine, part in zip(first_messages(plan, data), parts(plan, data), strict=False)
+    ]
+
+
+def _trained(method: AbstractMethod, private: Private, records: int) -> Private:
+    if not isinstance(private, Weights):
+        return private
+    return replace(private, steps=method.steps(records), sampling_rate=method.sampling_rate(records))
+
+
+def first_messages(plan: Plan, data: Encoded) -> list[Private]:
     """Return what each client would make its message of before anything is trained; nothing where none is sent."""
     config = plan.config
     if config.method.sends is Sends.NOTHING:
@@ -225,10 +266,9 @@ def _initial_weights(plan: Plan, data: Encoded, client: int) -> Weights:
     one = plan.config.architecture(client)
     network = one.model.build(one.encoder)
     start = first_parameters(network, one.encoder, data, parts(plan, data), seed=plan.seed)
-    return Weights(
-        named={name: p for name, p in start.items() if plan.config.method.sends_weight(name)},
-        depends_on=DependsOn.PRIVATE_STATE,
-    )
+    begun = plan.config.method.first(start, seed=plan.seed)
+    named = {name: p for name, p in begun.items() if plan.config.method.sends_weight(name)}
+    return Weights(named=named, received=named, depends_on=DependsOn.PRIVATE_STATE)
 
 
 def info(plan: Plan, data: Encoded) -> RunInfo:
@@ -264,11 +304,12 @@ def open_run(root: Path, plan: Plan, data: Encoded, batch: Iterable[str]) -> Run
 
 
 def _write_questions(run: Run, plan: Plan, data: Encoded) -> None:
-    split = parts(plan, data)
+    split, sends = parts(plan, data), asked_about(plan, data)
     planted, others = canaries(plan, data), other_canaries(plan, data)
-    pool = [_records(data, m, np.concatenate([p.members, p.non_members])) for m, p in enumerate(split)]
-    shuffles = [np.argsort(np.concatenate([p.members, p.non_members])) for p in split]
-    members = [np.arange(len(order)) < len(p.members) for order, p in zip(shuffles, split, strict=True)]
+    asked = [(m, p) for m, p in enumerate(split) if sends[m]]
+    pool = [_records(data, m, np.concatenate([p.members, p.non_members])) for m, p in asked]
+    shuffles = [np.argsort(np.concatenate([p.members, p.non_members])) for _, p in asked]
+    members = [np.arange(len(order)) < len(p.members) for order, (_, p) in zip(shuffles, asked, strict=True)]
     run.write_questions(
         records=_joined([r.where(o) for r, o in zip(pool, shuffles, strict=True)]),
         reference=_joined([_records(data, m, p.reference) for m, p in enumerate(split)]),
@@ -336,6 +377,6 @@ def _shared(config: RunConfig) -> str:
     """Return what must be equal for two runs to be trained as one batch."""
     settings = config.settings()
     keys = ("data", "held_out", "encoder", "model", "mixed", "method", "server", "rounds", "precision")
-    shared = {key: settings.get(key) for key in keys}
+    shared = {key: settings.get(key) for key in (*keys, "participation")}
     rule = config.defense.local
     return canonical_json({**shared, "rule": [type(rule).__name__, rule.model_dump(mode="json")]})
