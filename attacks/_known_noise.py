@@ -103,7 +103,7 @@ def _reach(contract: Contract) -> float:
     """Return how many clip norms one record can move a sum of vectors by."""
     if contract.query is not None:
         try:
-            return reach(contract.query, contract.relation)
+            return reach(contract.query, contract.relation, contract.weights)
         except ValueError as reason:
             raise NotApplicableError(str(reason)) from None
     match contract.relation:

@@ -17,12 +17,14 @@ class Hidden(NamedTuple):
         counts: records behind each row, where noise was added to sums and counts; shape [P]; else ``None``.
         overlap: share of the coordinates that truly separate the client's classes best which are in group 0,
             shape [1]; ``None`` where no group was chosen.
+        moments: what else noise was added to, where it was: sums of squares and uncertainties; shape [P, q].
     """
 
     means: Float64[np.ndarray, "P d"]
     groups: Int64[np.ndarray, " d"]
     counts: Float64[np.ndarray, " P"] | None = None
     overlap: Float64[np.ndarray, " 1"] | None = None
+    moments: Float64[np.ndarray, "P q"] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

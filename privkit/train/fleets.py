@@ -82,6 +82,7 @@ def _fleet(plans: Sequence[Plan], data: Encoded, clients: Sequence[Client], devi
         training=config.method.training,
         rule=config.defense.local,
         precision=config.precision,
+        kept=config.method.kept(cohort.y, num_classes=data.num_classes),
     )
 
 

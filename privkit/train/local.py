@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -34,6 +34,7 @@ class Fleet:
         rule: what the defense changes in local training.
         memory: the rule's.
         precision: of the arithmetic; parameters are kept in float32.
+        kept: what the method keeps of each client between steps.
     """
 
     network: Network
@@ -43,6 +44,7 @@ class Fleet:
     rule: LocalRule
     memory: dict[str, Tensor]
     precision: Precision = Precision.FP32
+    kept: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
     def start(
@@ -54,11 +56,12 @@ class Fleet:
         training: LocalTraining,
         rule: LocalRule,
         precision: Precision = Precision.FP32,
+        kept: Mapping[str, Tensor] | None = None,
     ) -> "Fleet":
-        """Return clients that have not trained yet; ``params`` has the client axis in the cohort's order."""
+        """Return clients that have not trained yet; tensors have the client axis in the cohort's order."""
         own = dict(params)
         optimizer = OPTIMIZERS[training.optimizer].start(own, training)
-        return cls(network, cohort, own, optimizer, rule, rule.memory(own), precision)
+        return cls(network, cohort, own, optimizer, rule, rule.memory(own), precision, dict(kept or {}))
 
     def stacked(self) -> dict[str, dict[str, Tensor]]:
         """Return every tensor that training changes, by what it is and by name; each has the client axis first."""
@@ -66,6 +69,7 @@ class Fleet:
             "params": self.params,
             **self.optimizer.memory(),
             "rule": self.memory,
+            "kept": self.kept,
         }
 
     def state_of(self, run: int) -> dict[str, np.ndarray]:
@@ -112,6 +116,16 @@ class Fleet:
         for part, z in self._embedded(partial(method.released, self.network)):
             for z_nd, client in zip(z.double().cpu().numpy(), self.cohort.clients[part], strict=True):
                 yield z_nd[: len(client.y)]
+
+    @torch.no_grad()
+    def statistics(self, method: AbstractMethod) -> Iterator[np.ndarray | None]:
+        """Yield what each client's model says of its records, float64 [n, q], or ``None``, in stacked order."""
+        if not method.says:
+            yield from [None] * len(self.cohort.clients)
+            return
+        for part, s in self._embedded(partial(method.statistics, self.network)):
+            for s_nq, client in zip(s.double().cpu().numpy(), self.cohort.clients[part], strict=True):
+                yield s_nq[: len(client.y)]
 
     @torch.no_grad()
     def accuracy(self, method: AbstractMethod, down: Down, *, num_classes: int) -> list[float]:
@@ -165,7 +179,9 @@ class Fleet:
         )
         drops = self.cohort.drops(round, self.network.settings.dropout)
         most = self.network.at_once // setup.batch_size
-        if by_hand.applies(self.network, self.rule, setup) and self.precision is Precision.FP32:
+        normals = self.cohort.normals(round, method.normals(down))
+        plain = by_hand.applies(self.network, self.rule, setup) and not self.kept
+        if plain and self.precision is Precision.FP32:
             for step, k in enumerate(active.tolist()):
                 for part in slices(k, most=most):
                     batch = _batch(self.cohort, part, rows[step], weights[step])
@@ -177,7 +193,11 @@ class Fleet:
                     self.network.training(drops(part)).step(),
                     method,
                     part,
-                    _batch(self.cohort, part, rows[step], weights[step]),
+                    replace(
+                        _batch(self.cohort, part, rows[step], weights[step]),
+                        kept={name: kept[part] for name, kept in self.kept.items()},
+                        normals=normals(part),
+                    ),
                     down.part(part),
                 )
                 for part in slices(k, most=most)
@@ -203,7 +223,11 @@ class Fleet:
             z_GBd = network.embed(live, batch.x)
             u_GBd = self.rule.bound(z_GBd)
             loss = method.loss(network, live, u_GBd, batch, down)
+            with torch.no_grad():
+                new = method.keep(network, live, u_GBd, batch)
             loss = loss + self.rule.loss(network, live, kept, z_GBd, u_GBd, batch)
+        for name, kept_G in new.items():
+            self.kept[name][part] = kept_G
         if not loss.requires_grad:
             return {}
         found = torch.autograd.grad(loss.sum(), list(live.values()), allow_unused=True)
