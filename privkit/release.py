@@ -228,10 +228,18 @@ class Moments(SumsAndCounts):
         if not np.isfinite(self.least) or self.least <= 0:
             raise InputError(f"least={self.least}; give a finite number of records above 0.")
 
-    def tensors(self) -> dict[str, np.ndarray]:
+    def others(self) -> dict[str, np.ndarray]:
+        """Return what was sent besides sums and counts, by name, float64 of shape [P, columns]."""
         named = {name: getattr(self, name) for name in ("squares", "epistemic", "aleatoric")}
-        sent = {name: array for name, array in named.items() if array is not None}
-        return {**super().tensors(), **sent, "least": np.array([self.least])}
+        return {
+            name: np.asarray(array if array.ndim == 2 else array[:, None], dtype=np.float64)
+            for name, array in named.items()
+            if array is not None
+        }
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        sent = {name: getattr(self, name) for name in self.others()}
+        return {**super().tensors(), **sent, "least": frozen("least", np.array([self.least]), ndim=1)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "Moments":

@@ -83,7 +83,10 @@ def test_replacing_costs_twice_what_adding_does_for_a_sum() -> None:
     assert claim(per_clip_norm, delta=1e-5, relation=SAME).epsilon == pytest.approx(9.99726, rel=1e-6)
 
 
-@given(st.sampled_from([q for q in Query if q is not Query.CLASS_MEANS]), st.sampled_from(list(Relation)))
+@given(
+    st.sampled_from([q for q in Query if q not in (Query.CLASS_MEANS, Query.MOMENTS)]),
+    st.sampled_from(list(Relation)),
+)
 def test_there_and_back_is_the_same_release(query: Query, relation: Relation) -> None:
     event = Composed(
         events=(
