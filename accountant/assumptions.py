@@ -36,7 +36,9 @@ def _stated(contract: Contract) -> None:
 
 def _relation(contract: Contract) -> str | None:
     if contract.query is Query.MOMENTS and not contract.weights:
-        return "what the moments were multiplied by is not declared, so how far a record moves them is not known"
+        return (
+            "what the moments were multiplied by is not declared, so how far a record moves them is not known"
+        )
     if contract.query is not None and not defined(contract.query, contract.relation):
         return (
             f"{contract.query.value} have no sensitivity under {contract.relation.value!r}: their count changes with "

@@ -33,6 +33,13 @@ from collections.abc import Sequence
 
 from accountant.contract import Relation
 
+RELATIONS = (
+    Relation.REPLACE_SAME_LABEL,
+    Relation.REPLACE_ANY_LABEL,
+    Relation.ADD_REMOVE,
+    Relation.ZERO_OUT,
+)
+"""Which data sets may be neighbours: those that differ in a record."""
 NAMES = ("count", "sum", "squares", "epistemic", "aleatoric")
 """What the five weights are of, in order."""
 
@@ -48,7 +55,7 @@ def moments_sensitivity(weights: Sequence[float], relation: Relation) -> float:
         above 0, in units of the query: a whole count is ``a0``, a whole clip norm ``a1``.
 
     Raises:
-        ValueError: there are not five such weights.
+        ValueError: there are not five such weights, or the relation is not about records.
 
     >>> round(moments_sensitivity((1.0, 1.0, 1.0, 0.0, 0.0), Relation.REPLACE_ANY_LABEL), 4)
     2.4495
@@ -62,6 +69,10 @@ def moments_sensitivity(weights: Sequence[float], relation: Relation) -> float:
             return _same_label(*weights[1:])
         case Relation.REPLACE_ANY_LABEL:
             return max(_same_label(*weights[1:]), math.sqrt(2) * alone)
+        case _:
+            raise ValueError(
+                f"sums of moments have no sensitivity under {relation.value!r}; claim one about records."
+            )
 
 
 def _same_label(a1: float, a2: float, a3: float, a4: float) -> float:

@@ -41,7 +41,7 @@ from accountant.events import (
     SubsampledGaussian,
     TopK,
 )
-from accountant.moments import moments_sensitivity
+from accountant.moments import RELATIONS, moments_sensitivity
 
 _ROOT2 = math.sqrt(2)
 _REACH: dict[Query, dict[Relation, float]] = {
@@ -73,8 +73,8 @@ _REACH: dict[Query, dict[Relation, float]] = {
 
 
 def defined(query: Query, relation: Relation) -> bool:
-    """Return whether a query has a sensitivity under a relation; sums of moments have one under each."""
-    return query is Query.MOMENTS or relation in _REACH[query]
+    """Return whether a query has a sensitivity under a relation."""
+    return relation in (RELATIONS if query is Query.MOMENTS else _REACH[query])
 
 
 def reach(query: Query, relation: Relation, weights: Sequence[float] = ()) -> float:
@@ -158,7 +158,7 @@ def _gaussian(leaf: Gaussian, relation: Relation) -> Leaf:
 def _group_gaussian(leaf: GroupGaussian, relation: Relation) -> Leaf:
     if leaf.contract.query in (Query.SUMS_AND_COUNTS, Query.MOMENTS):
         raise ValueError(
-            f"groups of {leaf.contract.query.value} have no one sensitivity: which group holds the count is not "
+            f"groups of {leaf.contract.query} have no one sensitivity: which group holds the count is not "
             f"declared; state the noise for {relation.value!r} itself."
         )
     change = _change(leaf, relation)

@@ -27,7 +27,7 @@ class Purpose(IntEnum):
     DROPOUT = 6
     SERVER = 7
     PARTITION = 8
-    LOCAL_NORMALS = 9
+    LOCAL_NORMALS = 13
 
 
 def keyed(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np.random.Generator:

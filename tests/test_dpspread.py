@@ -12,7 +12,7 @@ from accountant.claims import claim
 from accountant.contract import Counts, DependsOn, Query, Relation
 from accountant.events import Gaussian, Repeated, from_dict, to_dict
 from accountant.gaussian import sigma_from_epsilon
-from accountant.moments import moments_sensitivity
+from accountant.moments import RELATIONS, moments_sensitivity
 from accountant.relations import restated
 from privkit.audit.left import left
 from privkit.audit.run import audit
@@ -71,7 +71,7 @@ def noise(seed: int = 0) -> SeededNoise:
 def in_query(payload: Moments, weights: tuple[float, ...]) -> np.ndarray:
     """Return what was sent in units of the query, in one row."""
     units = {"squares": RADIUS**2, "epistemic": 1.0, "aleatoric": 1.0}
-    a = dict(zip(("squares", "epistemic", "aleatoric"), weights[2:], strict=True))
+    a: dict[str, float] = dict(zip(units, weights[2:], strict=True))
     rest = [a[name] / units[name] * block.ravel() for name, block in payload.others().items()]
     vectors = payload.vectors.astype(np.float64)
     return np.concatenate([weights[0] * payload.totals, weights[1] / RADIUS * vectors.ravel(), *rest])
@@ -114,7 +114,7 @@ def test_a_record_that_comes_reaches_the_bound():
     )
 
 
-@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("relation", RELATIONS)
 def test_noise_is_sigma_times_the_sensitivity_on_every_number_of_every_class(relation):
     mechanism, source = made(relation=relation), noise(3)
     clean = in_query(sent(mechanism, some(), NoNoise())[0], ALL)
@@ -171,6 +171,7 @@ def test_an_uncertainty_beyond_its_range_counts_as_its_end():
     assert own.statistics is not None
     beyond = replace(own, statistics=own.statistics + 9.0)
     payload, _ = sent(made(), beyond, NoNoise())
+    assert payload.epistemic is not None
     np.testing.assert_allclose(payload.epistemic, payload.totals)
 
 
@@ -185,7 +186,7 @@ def test_the_threshold_is_in_units_of_the_counts_noise_and_at_least_one_record()
 # ---------------------------------------------------------------------- what it claims
 
 
-@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("relation", RELATIONS)
 def test_the_claim_is_covered_and_spends_the_promise(relation):
     defense = DpSpread(epsilon=1.0, weights=FEW, relation=relation)
     _, event, _ = defense.mechanism(rounds=10).privatize(some(), noise(), KNOWN)
@@ -348,7 +349,7 @@ def test_what_is_left_of_every_part_is_standard_normal(tmp_path):
 
 
 def test_canaries_are_trusted_for_what_they_move():
-    for relation in Relation:
+    for relation in RELATIONS:
         contract = (
             DpSpread(epsilon=1.0, weights=FEW, relation=relation).mechanism(rounds=1).event(some()).contract
         )

@@ -161,6 +161,8 @@ def test_sums_become_gaussians_and_what_noise_makes_impossible_is_nothing():
     inflated = 1 + np.log(2) * np.array([0.25, 1.0])
     variance = np.array([[1.0, 0.0], [0.0, 74.0]])
     np.testing.assert_allclose(found.spread, np.sqrt(variance) * inflated[:, None])
+    assert found.epistemic is not None
+    assert found.aleatoric is not None
     np.testing.assert_allclose(found.epistemic, [0.5 * 0.1931471805599453, 0.0], rtol=1e-6)
     np.testing.assert_allclose(found.aleatoric, np.log(2) * np.array([0.25, 1.0]))
 

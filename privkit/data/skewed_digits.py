@@ -1,0 +1,54 @@
+"""The digits of all domains over many clients with label skew: what runs without a download."""
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from privkit.data._base import Labelled
+from privkit.data._skew import AbstractSkewedData
+from privkit.data.digits import NUM_CLASSES, Digits, DomainName
+
+_HELD_OUT = 0.2
+
+
+class SkewedDigits(AbstractSkewedData):
+    """Ten digits in four styles, mixed, shared out over clients; the last fifth of each class and style is tested."""
+
+    domains: tuple[DomainName, ...] = Field(
+        default=("mnist", "optdigits", "pendigits", "syn"),
+        min_length=1,
+        description="styles that are mixed, in this order",
+    )
+    per_style: int = Field(
+        default=200, ge=2, le=200, description="records per class and style, the first in stored order"
+    )
+
+    citation: ClassVar[str] = "lecun1998gradient, alpaydin1998optical, alpaydin1996pen, hsu2019"
+
+    @property
+    def num_classes(self) -> int:
+        """Return 10."""
+        return NUM_CLASSES
+
+    def files(self) -> dict[str, Path]:
+        """Return nothing: the records are stored with privkit."""
+        return {}
+
+    def parts(self) -> tuple[Labelled, Labelled]:
+        """Return four fifths of each class and style, and the last fifth of each, in stored order."""
+        domains = Digits(domains=self.domains, per_class=self.per_style).load()
+        x = np.concatenate([domain.records for domain in domains])
+        y = np.concatenate([domain.labels for domain in domains])
+        tested = np.concatenate([_tested(domain.labels) for domain in domains])
+        return Labelled(x[~tested], y[~tested]), Labelled(x[tested], y[tested])
+
+
+def _tested(labels: np.ndarray) -> np.ndarray:
+    """Return which records of a style are tested on, shape [N]."""
+    found = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        found[rows[len(rows) - max(1, int(_HELD_OUT * len(rows))) :]] = True
+    return found
