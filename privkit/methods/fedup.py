@@ -205,8 +205,8 @@ class FedUp(AbstractPrototypeMethod):
     def _augmented(
         self, network: Network, params: "dict[str, Tensor]", batch: Batch, down: Down
     ) -> "Tensor | float":
-        """Return each client's mean loss of virtual records, shape [G]; 0 where nothing is drawn."""
-        if batch.normals is None:
+        """Return each client's mean loss of virtual records, shape [G]; 0 where nothing is drawn or known as scarce."""
+        if batch.normals is None or _SCARCE not in batch.kept:
             return 0.0
         drawn_GKd = virtual(batch.normals.to(down["spread"].dtype), down)
         alpha_GKC = evidence(_exact(network.logits(params, drawn_GKd))) + self.prior
@@ -218,7 +218,7 @@ class FedUp(AbstractPrototypeMethod):
     def keep(
         self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch
     ) -> "dict[str, Tensor]":
-        if not self.weigh:
+        if not self.weigh or _GATE not in batch.kept:
             return {}
         e_GBC = evidence(_exact(network.logits(params, u_GBd)))
         return {_GATE: self._running(uncertainty(e_GBC + self.prior).epistemic, batch)}
