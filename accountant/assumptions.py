@@ -38,6 +38,10 @@ def _relation(contract: Contract) -> str | None:
     about_clients = contract.query is Query.CLIENT_UPDATE
     if contract.query is not None and about_clients is not contract.relation.about_clients:
         return f"{contract.query.value} have no sensitivity under {contract.relation.value!r}"
+    if contract.query is Query.MOMENTS and not contract.weights:
+        return (
+            "what the moments were multiplied by is not declared, so how far a record moves them is not known"
+        )
     if contract.query is not None and not defined(contract.query, contract.relation):
         return (
             f"{contract.query.value} have no sensitivity under {contract.relation.value!r}: their count changes with "

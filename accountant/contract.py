@@ -43,6 +43,7 @@ class Query(StrEnum):
     CLASS_MEANS = "means of classes"
     CLASS_SUMS = "sums of classes"
     SUMS_AND_COUNTS = "sums and counts of classes"
+    MOMENTS = "sums of moments of classes"
     RECORD_SUM = "one sum over all records"
     CLIENT_UPDATE = "one client's whole update"
     BOUNDED_SCORES = "scores of bounded range"
@@ -73,6 +74,8 @@ class Contract:
         fresh_noise: whether every release draws independent noise.
         class_counts: records behind each released vector of real classes, where these are public: what a broken
             assumption costs depends on them. Empty when not declared.
+        weights: of sums of moments, what each part was multiplied by before one noise was added to all of them
+            (:mod:`accountant.moments`). Empty when not declared.
 
     A field left at ``None`` is undeclared, and a claim that needs it is then not covered.
     """
@@ -87,6 +90,7 @@ class Contract:
     hyperparameters: DependsOn | None = None
     fresh_noise: bool | None = None
     class_counts: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.clip_norm is not None:
@@ -104,6 +108,7 @@ class Contract:
         for n in self.class_counts:
             check.count(class_count=n)
         object.__setattr__(self, "class_counts", tuple(int(n) for n in self.class_counts))
+        object.__setattr__(self, "weights", tuple(float(a) for a in self.weights))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declared fields as plain values, undeclared ones left out."""
@@ -117,7 +122,8 @@ class Contract:
         if unknown:
             raise ValueError(f"contract has unknown field {unknown[0]!r}; was it written by a newer privkit?")
         named = {k: _member(k, _KINDS[k], v) if k in _KINDS else v for k, v in plain.items()}
-        return cls(**{**named, "class_counts": tuple(named.get("class_counts", ()))})
+        lists = {name: tuple(named.get(name, ())) for name in ("class_counts", "weights")}
+        return cls(**{**named, **lists})
 
 
 _KINDS: dict[str, type[StrEnum]] = {

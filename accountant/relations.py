@@ -8,6 +8,7 @@ query                same label   any label  add/remove  zero out
 class means          2            2 sqrt 2   undefined   1
 class sums           2            2          1           1
 sums and counts      2            2          sqrt 2      sqrt 2
+sums of moments      of their weights: :mod:`accountant.moments`, over the weight of the sum
 one sum              2            2          1           1
 scores of range H    the whole range, whatever the relation
 ===================  ===========  =========  ==========  ========
@@ -28,6 +29,7 @@ Source: corrections to the accounting analysis, (sum, R count); VPDR, Eq. 5 (sam
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatch
 
@@ -43,6 +45,7 @@ from accountant.events import (
     SubsampledGaussian,
     TopK,
 )
+from accountant.moments import RELATIONS, moments_sensitivity
 
 _ROOT2 = math.sqrt(2)
 _REACH: dict[Query, dict[Relation, float]] = {
@@ -76,11 +79,16 @@ _REACH: dict[Query, dict[Relation, float]] = {
 
 def defined(query: Query, relation: Relation) -> bool:
     """Return whether a query has a sensitivity under a relation."""
-    return relation in _REACH[query]
+    return relation in (RELATIONS if query is Query.MOMENTS else _REACH[query])
 
 
-def reach(query: Query, relation: Relation) -> float:
+def reach(query: Query, relation: Relation, weights: Sequence[float] = ()) -> float:
     """Return how many clip norms one record can move the sums behind a query by, over all vectors, in l2 norm.
+
+    Args:
+        query: what noise was added to.
+        relation: which data sets are neighbours.
+        weights: of sums of moments.
 
     Raises:
         ValueError: no finite number holds for this query and relation.
@@ -88,6 +96,8 @@ def reach(query: Query, relation: Relation) -> float:
     >>> reach(Query.SUMS_AND_COUNTS, Relation.REPLACE_ANY_LABEL)
     2.0
     """
+    if query is Query.MOMENTS:
+        return moments_sensitivity(weights, relation) / weights[1]
     known = _REACH[query]
     if relation not in known and (relation.about_clients or query is Query.CLIENT_UPDATE):
         raise ValueError(
@@ -156,10 +166,10 @@ def _gaussian(leaf: Gaussian, relation: Relation) -> Leaf:
 
 @_moved.register(GroupGaussian)
 def _group_gaussian(leaf: GroupGaussian, relation: Relation) -> Leaf:
-    if leaf.contract.query is Query.SUMS_AND_COUNTS:
+    if leaf.contract.query in (Query.SUMS_AND_COUNTS, Query.MOMENTS):
         raise ValueError(
-            "groups of sums and counts have no one sensitivity: which group holds the count is not declared; state the "
-            f"noise for {relation.value!r} itself."
+            f"groups of {leaf.contract.query} have no one sensitivity: which group holds the count is not "
+            f"declared; state the noise for {relation.value!r} itself."
         )
     change = _change(leaf, relation)
     return replace(leaf, noise_multipliers=tuple(sigma * change for sigma in leaf.noise_multipliers))
@@ -178,4 +188,5 @@ def _change(leaf: Leaf, relation: Relation) -> float:
             f"{type(leaf).__name__} does not declare what noise was added to, so its cost under {relation.value!r} is "
             "not known; set query in its contract."
         )
-    return reach(query, leaf.contract.relation) / reach(query, relation)
+    weights = leaf.contract.weights
+    return reach(query, leaf.contract.relation, weights) / reach(query, relation, weights)

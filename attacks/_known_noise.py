@@ -7,6 +7,7 @@ from jaxtyping import Float64, Int64
 
 from accountant.contract import Contract, DependsOn, Relation
 from accountant.events import ClipSet, Gaussian, GroupGaussian, Leaf, NonPrivate, leaves
+from accountant.moments import NAMES
 from accountant.relations import reach
 from attacks._base import NotApplicableError
 from privkit.release import ByClass, Head, Payload, Prototypes, Release, Update
@@ -22,17 +23,32 @@ class Groups:
         norms: radius (or semi-axis) of each group, infinite where nothing was clipped.
         stds: standard deviation of the noise on a sum of records, per group; 0 where there was none.
         clip: the set that records were clipped into.
+        weights: of sums of moments, what each part was multiplied by before one noise was added to all.
     """
 
     index: Int64[np.ndarray, " d"]
     norms: tuple[float, ...]
     stds: tuple[float, ...]
     clip: ClipSet = ClipSet.GROUPWISE
+    weights: tuple[float, ...] = ()
 
     @property
     def std_d(self) -> Float64[np.ndarray, " d"]:
         """Return the standard deviation of the noise on each coordinate of a sum of records."""
         return np.array(self.stds)[self.index]
+
+    @property
+    def part_stds(self) -> dict[str, float]:
+        """Return the standard deviation of the noise on a number of each part of sums, by name; counts have one always.
+
+        All parts share one noise: what a number stands for decides what that is in the number's own unit.
+        """
+        norm, std = self.norms[0], self.stds[0]
+        if not self.weights:  # in the block of counts, a record is one clip norm, and the noise is the same
+            return {"count": std / norm}
+        units, in_query = (1.0, norm, norm**2, 1.0, 1.0), std / norm * self.weights[1]
+        parts = zip(NAMES, units, self.weights, strict=True)
+        return {name: in_query * unit / a for name, unit, a in parts if a > 0}
 
 
 def groups_seen(release: Release) -> Groups:
@@ -52,7 +68,7 @@ def groups_of(release: Release, index_d: Int64[np.ndarray, " d"]) -> Groups:
             return Groups(index_d, (clip_norm(release),), (0.0,))
         case Gaussian(noise_multiplier=sigma, contract=contract) if contract.clip_norm is not None:
             moved = _reach(contract) * contract.clip_norm
-            return Groups(index_d, (contract.clip_norm,), (sigma * moved,))
+            return Groups(index_d, (contract.clip_norm,), (sigma * moved,), weights=contract.weights)
         case GroupGaussian(noise_multipliers=sigmas, clip_norms=norms, contract=contract) if norms:
             radii = _reach(contract)
             stds = tuple(s * radii * norm for s, norm in zip(sigmas, norms, strict=True))
@@ -103,7 +119,7 @@ def _reach(contract: Contract) -> float:
     """Return how many clip norms one record can move a sum of vectors by."""
     if contract.query is not None:
         try:
-            return reach(contract.query, contract.relation)
+            return reach(contract.query, contract.relation, contract.weights)
         except ValueError as reason:
             raise NotApplicableError(str(reason)) from None
     match contract.relation:

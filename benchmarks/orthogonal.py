@@ -1,10 +1,12 @@
-"""Rows O1 and O2: steps of FedOT, and rotating rows without making the rotation.
+"""Rows O1 to O3: steps of FedOT, rotating rows without making the rotation, and barycenters of Gaussians.
 
 Ours is the engine that ``privkit train`` uses. The peer, in ``orthogonal_peers/``, is torch's own orthogonal
 parametrisation by the Cayley map, client by client. O1 is of two amounts of work: 8 blocks against one rotation of all
-512 coordinates, as FedOT(+B) has less to do than FedOT; O1b is of the same.
+512 coordinates, as FedOT(+B) has less to do than FedOT; O1b is of the same. O3 has FedUP's iteration for its peer, on
+covariance matrices as printed; O3b on their diagonals alone, for as many steps as an error of 1e-9 takes.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,9 +14,11 @@ import numpy as np
 import torch
 
 from benchmarks.federation import Engine, Federation, farthest
+from benchmarks.orthogonal_peers.fixed_point import barycenter_by_iteration, diagonal_by_iteration
 from benchmarks.orthogonal_peers.parametrized import LoopServer
 from benchmarks.pairs import Pair, Work
 from benchmarks.protocol import Result
+from privkit.barycenter import wasserstein
 from privkit.cayley import cayley, rotate
 from privkit.methods._base import LocalTraining
 from privkit.methods.fedot import FedOt
@@ -117,6 +121,43 @@ def rotating(way: Any) -> Work:
     return partial(slope, way, operands())
 
 
+# ---------------------------------------------------------------------- O3: one Gaussian for those of all clients
+
+HOLDERS, WIDTH = 20, 64
+STEPS = 30
+"""An error of the iteration halves with every step."""
+
+
+def gaussians() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return means and standard deviations of clients that hold a class, and their weights."""
+    rng = np.random.default_rng(0)
+    mean_Md, raw_M = rng.standard_normal((HOLDERS, WIDTH)), rng.random(HOLDERS)
+    return mean_Md, rng.uniform(0.05, 0.5, (HOLDERS, WIDTH)), raw_M / raw_M.sum()
+
+
+def closed_form() -> Work:
+    return partial(wasserstein, *gaussians())
+
+
+def on_matrices() -> Work:
+    _, spread_Md, weight_M = gaussians()
+    covariance_Mdd = np.stack([np.diag(spread_d**2) for spread_d in spread_Md])
+    return partial(barycenter_by_iteration, covariance_Mdd, weight_M, steps=STEPS)
+
+
+def on_diagonals() -> Work:
+    _, spread_Md, weight_M = gaussians()
+    return partial(diagonal_by_iteration, spread_Md**2, weight_M, steps=STEPS)
+
+
+def same_barycenter(peer: Callable[[], Work]) -> tuple[str, bool]:
+    """Compare standard deviations."""
+    found = peer()()
+    variance_d = found if found.ndim == 1 else np.diag(found)
+    apart = float(np.abs(np.sqrt(variance_d) / closed_form()().spread - 1).max())
+    return f"spreads {apart:.0e} apart, 1e-8 allowed", not apart <= 1e-8
+
+
 _ROWS = [
     _row(
         id="O1",
@@ -152,6 +193,28 @@ _ROWS = [
         must=3.0,
         stretch=3.5,
         loops=10,
+    ),
+    _row(
+        id="O3",
+        workload=f"barycenter of {HOLDERS} Gaussians, diagonal",
+        peer="the printed iteration, matrices",
+        ours=closed_form,
+        theirs=on_matrices,
+        check=lambda: same_barycenter(on_matrices),
+        must=50.0,
+        stretch=1000.0,
+        loops=1000,
+    ),
+    _row(
+        id="O3b",
+        workload=f"barycenter of {HOLDERS} Gaussians, diagonal",
+        peer="the printed iteration, diagonals",
+        ours=closed_form,
+        theirs=on_diagonals,
+        check=lambda: same_barycenter(on_diagonals),
+        must=10.0,
+        stretch=50.0,
+        loops=100,
     ),
 ]
 

@@ -1,6 +1,7 @@
 """One mini-batch of every client."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,9 +17,13 @@ class Batch:
         y: class of each record, shape [G, B].
         weight: weight of each record in its client's mean, shape [G, B]; each row sums to 1.
         held: records that each client trains on in all, floats of shape [G]; ``None`` where nobody said.
+        kept: what the method keeps of each client between steps, by name, each [G, ...].
+        normals: standard normal numbers that the method asked for, shape [G, ...]; ``None`` where it asked for none.
     """
 
     x: "Tensor"
     y: "Tensor"
     weight: "Tensor"
     held: "Tensor | None" = None
+    kept: "Mapping[str, Tensor]" = field(default_factory=dict)
+    normals: "Tensor | None" = None

@@ -31,6 +31,7 @@ class Purpose(IntEnum):
     ADAPTATION = 10
     POISSON = 11
     LOCAL_NOISE = 12
+    LOCAL_NORMALS = 13
 
 
 def keyed(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np.random.Generator:

@@ -5,6 +5,7 @@ disagree. Payloads are read-only arrays; no autograd graph and no private value 
 """
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 
 from accountant.events import Event
 from privkit.errors import InputError
+from privkit.evidential import largest_epistemic
 from privkit.whole import whole
 
 _FLOATS = (np.float16, np.float32, np.float64)
@@ -104,6 +106,14 @@ class ByClass(Payload):
     def prototypes(self) -> "Prototypes":
         """Return the prototypes that anybody can make of it."""
 
+    def gaussians(self, *, num_classes: int) -> "ProbabilisticPrototypes | None":
+        """Return the Gaussian of each class that anybody can make of it; ``None`` where nothing tells a spread."""
+        return None
+
+    def present(self) -> "ByClass":
+        """Return the rows that a server should take for something; by default all."""
+        return self
+
     @abstractmethod
     def shares(self) -> tuple[np.ndarray, np.ndarray]:
         """Return numerators [P, d] and denominators [P] of prototypes: clients are merged by adding up both."""
@@ -193,6 +203,148 @@ class SumsAndCounts(ByClass):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Moments(SumsAndCounts):
+    """Sums over each class of vectors, of their squares and of two uncertainties, and numbers of records; all noisy.
+
+    Attributes:
+        vectors: sums, floats of shape [P, d].
+        labels: class of each sum, whole numbers from 0, shape [P].
+        totals: noisy numbers of records, floats of shape [P].
+        squares: sums of squares, coordinate by coordinate, shape [P, d]; ``None`` when not sent.
+        epistemic: sums of epistemic uncertainties as shares of the largest there is, shape [P]; ``None`` when not sent.
+        aleatoric: sums of aleatoric uncertainties as shares of ``ln C``, shape [P]; ``None`` when not sent.
+        least: total below which a class is taken for absent.
+    """
+
+    kind: ClassVar[str] = "moments"
+    squares: np.ndarray | None = None
+    epistemic: np.ndarray | None = None
+    aleatoric: np.ndarray | None = None
+    least: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _freeze_rows(self, squares=2, epistemic=1, aleatoric=1)
+        if not np.isfinite(self.least) or self.least <= 0:
+            raise InputError(f"least={self.least}; give a finite number of records above 0.")
+
+    def others(self) -> dict[str, np.ndarray]:
+        """Return what was sent besides sums and counts, by name, float64 of shape [P, columns]."""
+        named = {name: getattr(self, name) for name in ("squares", "epistemic", "aleatoric")}
+        return {
+            name: np.asarray(array if array.ndim == 2 else array[:, None], dtype=np.float64)
+            for name, array in named.items()
+            if array is not None
+        }
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        sent = {name: getattr(self, name) for name in self.others()}
+        return {**super().tensors(), **sent, "least": frozen("least", np.array([self.least]), ndim=1)}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "Moments":
+        named = {name: array for name, array in tensors.items() if name != "least"}
+        return cls(**named, least=float(tensors["least"][0]))
+
+    def only(self, keep_P: np.ndarray) -> "Moments":
+        rows = {name: array[keep_P] for name, array in self.tensors().items() if name != "least"}
+        return Moments(**rows, least=self.least)
+
+    def present(self) -> "Moments":
+        """Return the classes whose total is at least :attr:`least`: of others, all that was sent is noise."""
+        return self.only(self.totals >= self.least)
+
+    def gaussians(self, *, num_classes: int) -> "ProbabilisticPrototypes | None":
+        """Return means, spreads and mean uncertainties, each sum divided by its total, or by 1 where that is less.
+
+        A variance that noise makes negative is 0; the spread is inflated as where nothing is hidden (FedUP, Eq. 11).
+        """
+        if self.squares is None:
+            return None
+        records_P1 = np.maximum(self.totals, 1.0)[:, None]
+        mean_Pd, square_Pd = self.vectors / records_P1, self.squares / records_P1
+        epistemic_P = _share(self.epistemic, records_P1[:, 0], largest_epistemic(num_classes))
+        aleatoric_P = _share(self.aleatoric, records_P1[:, 0], math.log(num_classes))
+        inflated_P = 1.0 if aleatoric_P is None else 1.0 + aleatoric_P[:, None]
+        spread_Pd = np.sqrt(np.maximum(square_Pd - mean_Pd**2, 0.0)) * inflated_P
+        return ProbabilisticPrototypes(
+            vectors=mean_Pd.astype(self.vectors.dtype),
+            labels=self.labels,
+            spread=spread_Pd.astype(self.vectors.dtype),
+            epistemic=epistemic_P,
+            aleatoric=aleatoric_P,
+        )
+
+
+def _share(sums_P: np.ndarray | None, records_P: np.ndarray, largest: float) -> np.ndarray | None:
+    """Return mean uncertainties in nats, within their range."""
+    return None if sums_P is None else largest * np.clip(sums_P / records_P, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProbabilisticPrototypes(ByClass):
+    """One Gaussian with independent coordinates per class, and how uncertain a client is of the class.
+
+    Attributes:
+        vectors: means, floats of shape [P, d].
+        labels: class of each, whole numbers from 0, shape [P].
+        spread: standard deviations, at least 0, shape [P, d].
+        epistemic: mean epistemic uncertainty of the class's records in nats, at least 0, shape [P]; ``None`` when not
+            sent.
+        aleatoric: the same of the aleatoric one.
+    """
+
+    kind: ClassVar[str] = "probabilistic_prototypes"
+    spread: np.ndarray
+    epistemic: np.ndarray | None = None
+    aleatoric: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _freeze_rows(self, spread=2, epistemic=1, aleatoric=1)
+        for name in ("spread", "epistemic", "aleatoric"):
+            array = getattr(self, name)
+            if array is not None and (array < 0).any():
+                raise InputError(f"{name} holds {array.min():.6g}; give numbers of at least 0.")
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        named = {name: getattr(self, name) for name in ("epistemic", "aleatoric")}
+        sent = {name: array for name, array in named.items() if array is not None}
+        return {"vectors": self.vectors, "labels": self.labels, "spread": self.spread, **sent}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "ProbabilisticPrototypes":
+        return cls(**tensors)
+
+    def only(self, keep_P: np.ndarray) -> "ProbabilisticPrototypes":
+        return ProbabilisticPrototypes(**{name: array[keep_P] for name, array in self.tensors().items()})
+
+    def prototypes(self) -> Prototypes:
+        """Return the means; how many records are behind each was not sent."""
+        return Prototypes(vectors=self.vectors, labels=self.labels)
+
+    def gaussians(self, *, num_classes: int) -> "ProbabilisticPrototypes":
+        return self
+
+    def shares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means, one unit each."""
+        return self.vectors, np.ones(len(self.labels))
+
+
+def _freeze_rows(payload: ByClass, **ndims: int) -> None:
+    """Make some arrays of a new payload read-only; one that does not have a row for each label is refused."""
+    for name, ndim in ndims.items():
+        given = getattr(payload, name)
+        if given is None:
+            continue
+        array = frozen(name, given, ndim=ndim)
+        wanted = payload.vectors.shape[:ndim]
+        if array.shape != wanted:
+            raise InputError(f"{name} has shape {array.shape}; give {list(wanted)}, a row for each vector.")
+        object.__setattr__(payload, name, array)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Head(Payload):
     """A classifier head: one row of weights per class, shape [K, d]."""
 
@@ -274,7 +426,9 @@ class NotKept(Payload):
         return self.sha256
 
 
-PAYLOADS: dict[str, type[Payload]] = {kind.kind: kind for kind in (Prototypes, SumsAndCounts, Head, Update)}
+PAYLOADS: dict[str, type[Payload]] = {
+    kind.kind: kind for kind in (Prototypes, SumsAndCounts, Head, Update, ProbabilisticPrototypes, Moments)
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -18,6 +18,7 @@ class Hidden(NamedTuple):
         overlap: share of the coordinates that truly separate the client's classes best which are in group 0,
             shape [1]; ``None`` where no group was chosen.
         received: what the server sent before in the place of a message of weights, which is one row then; shape [d].
+        moments: what else noise was added to, where it was: sums of squares and uncertainties; shape [P, q].
     """
 
     means: Float64[np.ndarray, "P d"]
@@ -25,6 +26,7 @@ class Hidden(NamedTuple):
     counts: Float64[np.ndarray, " P"] | None = None
     overlap: Float64[np.ndarray, " 1"] | None = None
     received: Float64[np.ndarray, " d"] | None = None
+    moments: Float64[np.ndarray, "P q"] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

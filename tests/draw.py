@@ -24,7 +24,7 @@ from accountant.events import (
     TopK,
 )
 from privkit.embeddings import Embeddings
-from privkit.release import Head, Payload, Prototypes, SumsAndCounts, Update
+from privkit.release import Head, Moments, Payload, ProbabilisticPrototypes, Prototypes, SumsAndCounts, Update
 
 multipliers = st.floats(1e-3, 1e3)
 
@@ -65,6 +65,38 @@ def sums_and_counts(draw: DrawFn) -> SumsAndCounts:
 
 
 @composite
+def moments(draw: DrawFn) -> Moments:
+    """Noisy sums of moments, squares and uncertainties there or not."""
+    sent = draw(sums_and_counts())
+    rows = arrays(np.float64, len(sent.labels), elements=numbers(np.dtype(np.float64)))
+    squares = arrays(sent.vectors.dtype, sent.vectors.shape, elements=numbers(sent.vectors.dtype))
+    return Moments(
+        vectors=sent.vectors,
+        labels=sent.labels,
+        totals=sent.totals,
+        squares=draw(st.none() | squares),
+        epistemic=draw(st.none() | rows),
+        aleatoric=draw(st.none() | rows),
+        least=draw(st.sampled_from((1e-3, 1.0, 7.5))),
+    )
+
+
+@composite
+def probabilistic_prototypes(draw: DrawFn) -> ProbabilisticPrototypes:
+    """Gaussians, of spread 0 among them, uncertainties there or not."""
+    sent = draw(prototypes())
+    rows = arrays(np.float64, len(sent.labels), elements=st.floats(0, 3))
+    spread = draw(arrays(sent.vectors.dtype, sent.vectors.shape, elements=numbers(sent.vectors.dtype)))
+    return ProbabilisticPrototypes(
+        vectors=sent.vectors,
+        labels=sent.labels,
+        spread=np.abs(spread),
+        epistemic=draw(st.none() | rows),
+        aleatoric=draw(st.none() | rows),
+    )
+
+
+@composite
 def updates(draw: DrawFn) -> Update:
     """Model tensors of any shape, one without axes and one without elements among them."""
     shapes = st.sampled_from([(), (0,), (1,), (3,), (2, 3), (1, 0, 2), (2, 1, 2)])
@@ -79,7 +111,12 @@ def updates(draw: DrawFn) -> Update:
 def payloads() -> SearchStrategy[Payload]:
     """Every kind of payload."""
     return st.one_of(
-        prototypes(), sums_and_counts(), updates(), matrices().map(lambda weights: Head(weights=weights))
+        prototypes(),
+        sums_and_counts(),
+        moments(),
+        probabilistic_prototypes(),
+        updates(),
+        matrices().map(lambda weights: Head(weights=weights)),
     )
 
 

@@ -39,14 +39,23 @@ def test_rows_are_rotated_alike_and_a_difference_is_seen(monkeypatch):
 
 def test_every_row_can_be_timed_and_found_again_by_its_child(monkeypatch):
     monkeypatch.setattr(orthogonal, "CLIENTS", 2)
-    assert {p.id for p in orthogonal.PAIRS.values()} == {"O1", "O1b", "O2"}
+    assert {p.id for p in orthogonal.PAIRS.values()} == {"O1", "O1b", "O2", "O3", "O3b"}
     for found in orthogonal.PAIRS.values():
         assert found.module == "benchmarks.orthogonal"
         assert orthogonal.PAIRS[found.key] is found
         for side in (found.ours(), found.theirs()):
             side()
     assert "orthogonal" in SECTIONS
-    assert len(orthogonal.ROWS) == 3
+    assert len(orthogonal.ROWS) == 5
+
+
+@pytest.mark.parametrize("peer", [orthogonal.on_matrices, orthogonal.on_diagonals])
+def test_barycenters_are_alike_and_a_difference_is_seen(peer, monkeypatch):
+    said, void = orthogonal.same_barycenter(peer)
+    assert not void, said
+    monkeypatch.setattr(orthogonal, "STEPS", 12)
+    said, void = orthogonal.same_barycenter(peer)
+    assert void, said
 
 
 def test_rotations_begin_away_from_the_identity_as_a_lower_triangle():

@@ -31,8 +31,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "vpp_early": {"epsilon": 2.0, "clip_norm": 1.5},
     "vpdr": {"epsilon": 2.0, "clip_norm": 1.5, "partition": "random"},
     "sumcount": {"epsilon": 2.0, "clip_norm": 1.5},
+    "dpspread": {"epsilon": 2.0, "clip_norm": 1.5},
     "dcr": {"release": {"name": "igpp", "epsilon": 2.0, "clip_norm": 1.5}},
 }
+SUMS = ("sumcount", "dpspread")
 LABELS = np.array([3, 0, 3, 7, 3, 0, 7], dtype=np.int64)
 RECORDS = len(LABELS)
 KNOWN = Known(labels=np.array([0, 3, 7]))
@@ -132,7 +134,7 @@ def test_the_same_seed_gives_the_same_bytes(defense):
     assert (one == other) == silent
 
 
-@pytest.mark.parametrize("defense", [build(n) for n in NAMES if n != "sumcount"])
+@pytest.mark.parametrize("defense", [build(n) for n in NAMES if n not in SUMS])
 def test_there_is_one_vector_per_class_with_its_count(defense):
     payload, _, _ = defense.mechanism(rounds=3).privatize(some(), seeded(0), KNOWN)
     assert isinstance(payload, Prototypes)
@@ -192,7 +194,7 @@ def test_an_embedding_that_is_not_finite_is_refused_by_its_number(defense, bad):
 
 
 # a sum of nothing is zero, and that there are no records may be a secret
-@pytest.mark.parametrize("defense", [build(n) for n in NAMES if n != "sumcount"])
+@pytest.mark.parametrize("defense", [build(n) for n in NAMES if n not in SUMS])
 def test_no_records_are_refused(defense):
     with pytest.raises(InputError, match="has no records to average"):
         defense.mechanism(rounds=3).privatize(held(np.zeros((0, 5)), np.zeros(0)), seeded(0))

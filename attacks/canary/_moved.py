@@ -96,8 +96,7 @@ def _ratios_of_sums(
     std_d = _known(groups.std_d)
     with_it = _log_density(payload.vectors[rows], (1 - others) * reach_Nd, std_d)
     without = _log_density(payload.vectors[rows], -others * reach_Nd, std_d)
-    # in the block of counts, a record is one clip norm, and the noise is the same
-    std = _known(np.array([groups.stds[0] / groups.norms[0]]))
+    std = _known(np.array([groups.part_stds["count"]]))
     totals_N1 = payload.totals[rows, None]
     with_it += _log_density(totals_N1, np.array([[others + 1.0]]), std)
     return with_it - without - _log_density(totals_N1, np.array([[float(others)]]), std)

@@ -12,7 +12,7 @@ from attacks._base import NotApplicableError
 from attacks._known_noise import Groups, groups_of, noisy_leaf, prototypes
 from privkit.audit.scored import RunView
 from privkit.errors import InputError
-from privkit.release import ByClass, Payload, Prototypes, Release, SumsAndCounts
+from privkit.release import ByClass, Moments, Payload, Prototypes, Release, SumsAndCounts
 from privkit.truth import Hidden, Truth
 
 
@@ -28,6 +28,7 @@ class Left:
             the claim gives none for a mean, because its count is a secret, that of a sum. Shape [P, d].
         scaled: whether it gives one.
         totals: the same of noisy counts, shape [P]; ``None`` where none were sent.
+        moments: the same of squares and uncertainties, shape [P, q]; ``None`` where none were sent.
     """
 
     release: Release
@@ -36,12 +37,13 @@ class Left:
     rows: Float64[np.ndarray, "P d"]
     scaled: bool = True
     totals: Float64[np.ndarray, " P"] | None = None
+    moments: Float64[np.ndarray, "P q"] | None = None
 
     @property
     def flat(self) -> Float64[np.ndarray, " D"]:
-        """Return all of it, in the order in which noise was drawn, counts last."""
-        rows = self.rows.ravel()
-        return rows if self.totals is None else np.concatenate([rows, self.totals])
+        """Return all of it: vectors, in the order in which noise was drawn, then moments and counts."""
+        others = [part.ravel() for part in (self.moments, self.totals) if part is not None]
+        return np.concatenate([self.rows.ravel(), *others])
 
     @property
     def noisy(self) -> np.ndarray:
@@ -81,15 +83,25 @@ def _of(payload: Payload, release: Release, hidden: Hidden, groups: Groups) -> L
 
 @_of.register
 def _of_sums(payload: SumsAndCounts, release: Release, hidden: Hidden, groups: Groups) -> Left:
-    # in the block of counts, a record is one clip norm, and the noise is the same
-    counts_std = groups.stds[0] / groups.norms[0]
+    stds = groups.part_stds
     return Left(
         release=release,
         hidden=hidden,
         groups=groups,
         rows=(payload.vectors.astype(np.float64) - hidden.means) / groups.std_d,
-        totals=(payload.totals - hidden.counts) / counts_std,
+        totals=(payload.totals - hidden.counts) / stds["count"],
+        moments=_of_moments(payload, hidden, stds),
     )
+
+
+def _of_moments(
+    payload: SumsAndCounts, hidden: Hidden, stds: dict[str, float]
+) -> Float64[np.ndarray, "P q"] | None:
+    if not isinstance(payload, Moments) or hidden.moments is None:
+        return None
+    sent = payload.others()
+    std_q = np.concatenate([np.full(part.shape[1], stds[name]) for name, part in sent.items()])
+    return (np.concatenate(list(sent.values()), axis=1) - hidden.moments) / std_q
 
 
 def _refuse_misfit(view: RunView, release: Release, hidden: Hidden) -> None:
@@ -104,6 +116,7 @@ def _refuse_misfit(view: RunView, release: Release, hidden: Hidden) -> None:
         and np.isfinite(hidden.means).all()
         and np.isin(hidden.groups, np.arange(groups)).all()
         and _counts_fit(payload, hidden)
+        and _moments_fit(payload, hidden)
     )
     if not fits:
         raise InputError(
@@ -118,6 +131,17 @@ def _counts_fit(payload: Payload, hidden: Hidden) -> bool:
         return hidden.counts is None
     counts = hidden.counts
     return counts is not None and counts.shape == payload.totals.shape and bool(np.isfinite(counts).all())
+
+
+def _moments_fit(payload: Payload, hidden: Hidden) -> bool:
+    """Return whether other clean moments were kept only where noisy ones were sent, one for each."""
+    if hidden.moments is None:
+        return True
+    if not isinstance(payload, Moments):
+        return False
+    width = sum(part.shape[1] for part in payload.others().values())
+    shape = len(payload.labels), width
+    return hidden.moments.shape == shape and bool(np.isfinite(hidden.moments).all())
 
 
 def clean_means(one: Left) -> Float64[np.ndarray, "P d"]:

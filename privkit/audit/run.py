@@ -142,6 +142,7 @@ def judged(work: Work, family: Holm) -> tuple[Verdict, tuple[str, ...]]:
         relation=Relation.REPLACE_SAME_LABEL if claim is None else claim.claim.relation,
         significance=SIGNIFICANCE / tests,
         tightness=_tightness(work),
+        share=work.canary_share,
     )
     return decide(claim, violations=violations, evidence=evidence)
 

@@ -45,6 +45,7 @@ class Evidence:
         relation: that is claimed; each kind of canaries tests one relation and nothing else.
         significance: what one test gets of the family-wise error.
         tightness: mu that canaries show / mu claimed, with its interval; ``None`` when none was scored.
+        share: mu that canaries can show at most / mu claimed, in (0, 1]: what they move of everything noise was put on.
     """
 
     mu: float | None
@@ -55,6 +56,7 @@ class Evidence:
     relation: Relation
     significance: float
     tightness: Estimate | None = None
+    share: float = 1.0
 
     @property
     def power(self) -> float:
@@ -75,7 +77,7 @@ class Evidence:
         """Return by how much half the noise falls short of the ceiling; ``None`` where it does not."""
         if not self.mu or not self.mu_of_ceiling:
             return None
-        ratio = self.mu_of_ceiling / (2 * self.mu)
+        ratio = self.mu_of_ceiling / (2 * self.mu * self.share)
         return ratio if ratio < 1 else None
 
 

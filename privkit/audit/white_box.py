@@ -88,6 +88,8 @@ def noise(runs: Sequence[Seen]) -> dict[str, np.ndarray]:
                 )
         if one.totals is not None:
             parts.setdefault("noise of the counts", []).append(one.totals)
+        if one.moments is not None:
+            parts.setdefault("noise of the moments", []).append(one.moments.ravel())
     return {name: np.concatenate(found) for name, found in parts.items()}
 
 

@@ -7,9 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from accountant.claims import curve
+from accountant.contract import Contract, Query, Relation
 from accountant.cost import total
 from accountant.events import Event, NonPrivate, leaves
 from accountant.joint import gaussian_equivalent
+from accountant.moments import moments_sensitivity
 from accountant.tradeoff import AbstractCurve, GaussianCurve
 from attacks._base import AbstractAttack
 from privkit.audit import taken
@@ -86,6 +88,12 @@ class Work:
         return math.hypot(self.mu, gaussian_equivalent(pure)) if pure else self.mu
 
     @property
+    def canary_share(self) -> float:
+        """Return how much of the claimed mu canaries can show: of moments, they move sums and counts, no squares."""
+        parts = () if self.event is None else leaves(self.event)
+        return min((moved_by_canaries(leaf.contract) for leaf, _ in parts), default=1.0)
+
+    @property
     def not_gaussian(self) -> str:
         """Return why no trade-off curve of the releases is Gaussian, in words; nothing where it may be."""
         return "" if self.mu is not None else "there is no Gaussian noise, so no trade-off curve is Gaussian"
@@ -95,6 +103,16 @@ class Work:
         """Return the largest clip norm that a contract declares."""
         parts = () if self.event is None else leaves(self.event)
         return max((n for leaf, _ in parts if (n := leaf.contract.clip_norm) is not None), default=None)
+
+
+def moved_by_canaries(contract: Contract) -> float:
+    """Return how far the canaries of a claim's relation move what noise was put on, as a share of its sensitivity."""
+    if contract.query is not Query.MOMENTS or not contract.weights:
+        return 1.0
+    count, vector, *_ = contract.weights
+    replaced = contract.relation in (Relation.REPLACE_SAME_LABEL, Relation.REPLACE_ANY_LABEL)
+    moved = 2 * vector if replaced else math.hypot(count, vector)
+    return moved / moments_sensitivity(contract.weights, contract.relation)
 
 
 def ceiling(cell: Cell, event: Event | None) -> AbstractCurve | None:

@@ -132,6 +132,26 @@ def class_sums(embeddings: Embeddings, labels: Int64[np.ndarray, " P"]) -> Class
     return ClassSums(sums_Pd, counts_P)
 
 
+def announced(known: Known, *, by: str) -> Int64[np.ndarray, " P"]:
+    """Return every class that there is; it is public, or the classes that a message is about would be a secret.
+
+    Args:
+        known: what a mechanism may read.
+        by: name of its defense.
+    """
+    if known.summary.assignment is not DependsOn.PUBLIC:
+        raise InputError(
+            f"defense {by} sums whole classes, and the method wants prototypes by {known.summary.name}; use "
+            "prototypes: mean."
+        )
+    if known.labels is None:
+        raise InputError(
+            f"defense {by} puts noise on every class, held or not, and no list of classes was given; pass "
+            "Known(labels=...)."
+        )
+    return known.labels
+
+
 def refuse_single_records(means: ClassMeans, *, least: int) -> None:
     """Raise if a class has fewer than ``least`` records: its prototype would be one record and noise of 2R."""
     labels, index = np.unique(means.labels, return_inverse=True)

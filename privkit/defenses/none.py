@@ -1,4 +1,4 @@
-"""No defense: the class means as they are."""
+"""No defense: what the method makes of its embeddings, as it is."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ from privkit.defenses._base import (
 from privkit.defenses._means import class_means
 from privkit.embeddings import Embeddings
 from privkit.noise import Noise
-from privkit.release import Prototypes, Update
+from privkit.release import Update
 from privkit.truth import Hidden
 from privkit.weights import Weights
 
 
 class Nothing(AbstractReleaseDefense):
-    """Release every class mean without clip or noise. It promises nothing."""
+    """Release every class mean, or what a method sends in its place, without clip or noise. It promises nothing."""
 
     def mechanism(self, *, rounds: int) -> "PlainMeans":
         return PlainMeans()
@@ -31,7 +31,7 @@ class Nothing(AbstractReleaseDefense):
 
 @dataclass(frozen=True)
 class PlainMeans(Mechanism):
-    """Class means and counts, exactly."""
+    """What the method's rule makes of records, exactly; class means and counts for most."""
 
     def event(self, embeddings: Embeddings, known: Known = NOTHING) -> NonPrivate:
         contract = Contract(
@@ -41,11 +41,9 @@ class PlainMeans(Mechanism):
 
     def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
         means = class_means(embeddings, known)
-        payload = Prototypes(
-            vectors=means.vectors.astype("float32"), labels=means.labels, counts=means.counts
-        )
+        sent = known.summary.plain(embeddings, means.labels, means.counts, means.vectors)
         one_group = np.zeros(means.vectors.shape[1], dtype=np.int64)
-        return Privatized(payload, self.event(embeddings, known), Hidden(means.vectors, one_group))
+        return Privatized(sent.payload, self.event(embeddings, known), Hidden(sent.vectors, one_group))
 
     def weights_event(self, weights: Weights) -> NonPrivate:
         return NonPrivate(contract=Contract(encoder=weights.depends_on))

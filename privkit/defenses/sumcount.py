@@ -17,7 +17,6 @@ Source: corrections to the accounting analysis, (sum, R count)
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int64
 from pydantic import Field
 
 from accountant.contract import Contract, Counts, DependsOn, Query, Relation
@@ -26,9 +25,8 @@ from accountant.gaussian import sigma_from_epsilon
 from accountant.relations import reach
 from privkit.clip import clip_to_ball
 from privkit.defenses._base import NOTHING, AbstractReleaseDefense, Known, Mechanism, Privatized, Promise
-from privkit.defenses._means import class_sums
+from privkit.defenses._means import announced, class_sums
 from privkit.embeddings import Embeddings
-from privkit.errors import InputError
 from privkit.noise import Noise
 from privkit.release import SumsAndCounts
 from privkit.truth import Hidden
@@ -90,7 +88,7 @@ class GaussianSums(Mechanism):
         return Gaussian(noise_multiplier=self.noise_multiplier, contract=contract)
 
     def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
-        labels = _announced(known)
+        labels = announced(known, by="sumcount")
         clipped = embeddings.with_vectors(clip_to_ball(embeddings.vectors, norm=self.clip_norm))
         sums = class_sums(clipped, labels)
         # in clip norms, which is the unit of a count as well
@@ -105,18 +103,3 @@ class GaussianSums(Mechanism):
         return Privatized(
             payload, self.event(embeddings, known), Hidden(sums.vectors, one_group, counts=sums.counts)
         )
-
-
-def _announced(known: Known) -> Int64[np.ndarray, " P"]:
-    """Return every class that there is; it is public, or the classes that a message is about would be a secret."""
-    if known.summary.assignment is not DependsOn.PUBLIC:
-        raise InputError(
-            f"defense sumcount sums whole classes, and the method wants prototypes by {known.summary.name}; use "
-            "prototypes: mean."
-        )
-    if known.labels is None:
-        raise InputError(
-            "defense sumcount puts noise on every class, held or not, and no list of classes was given; pass "
-            "Known(labels=...)."
-        )
-    return known.labels

@@ -84,6 +84,8 @@ class AbstractMethod(Plugin):
 
     reads_only_in_phases: ClassVar[bool] = True
     """Whether all that a client sends follows from what its phases of local training train."""
+    says: ClassVar[tuple[str, ...]] = ()
+    """What a client's model says of each of its records, beside the embedding, to whoever makes its message."""
 
     training: LocalTraining = Field(
         default_factory=LocalTraining, description="local training between two releases"
@@ -130,7 +132,7 @@ class AbstractMethod(Plugin):
     @property
     def phases(self) -> tuple[Phase, ...]:
         """Return what local training consists of; by default, training everything on :meth:`loss`."""
-        return (Phase(epochs=self.training.epochs, loss=self.loss),)
+        return (Phase(epochs=self.training.epochs, loss=self.loss, keep=self.keep),)
 
     def steps(self, records: int) -> int:
         """Return how many steps of local training a client with so many records takes in a round, in all phases."""
@@ -153,6 +155,10 @@ class AbstractMethod(Plugin):
     def released(self, network: Network, params: "dict[str, Tensor]", x: "Tensor") -> "Tensor":
         """Return the embedding of each record that a release is made from, shape [G, N, d]."""
         return network.embed(params, x)
+
+    def statistics(self, network: Network, params: "dict[str, Tensor]", x: "Tensor") -> "Tensor":
+        """Return the numbers that :attr:`says` names, of each record, shape [G, N, q]; nothing by default."""
+        return x.new_zeros(*x.shape[:2], 0)
 
     @abstractmethod
     def start(self, *, dim: int, num_classes: int, seed: int) -> State:
@@ -216,6 +222,36 @@ class AbstractMethod(Plugin):
             batch: the records.
             down: what each client got from the server.
         """
+
+    def kept(self, y_GN: "Tensor", *, num_classes: int) -> "dict[str, Tensor]":
+        """Return what each client keeps from step to step, before its first; each tensor has the client axis first.
+
+        It is saved and restored with the parameters; :meth:`loss` finds it in the batch.
+
+        Args:
+            y_GN: class of each training record; -1 where a row is empty.
+            num_classes: number of classes.
+        """
+        return {}
+
+    def keep(
+        self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch
+    ) -> "dict[str, Tensor]":
+        """Return what the clients of a batch keep after its step, by name; what is not named stays as it was.
+
+        Asked without gradients, with what :meth:`loss` got, before the step is taken.
+        """
+        return {}
+
+    def normals(self, down: Down) -> tuple[int, ...] | None:
+        """Return the shape of standard normal numbers that one client's loss reads in a step; by default none.
+
+        They are keyed by (seed, round, client), whoever a client's neighbours are.
+
+        Args:
+            down: what arrived in the round.
+        """
+        return None
 
     def recall(self, z_GNd: "Tensor", y_GN: "Tensor", *, num_classes: int) -> "dict[str, Tensor]":
         """Return what clients keep of their own training records to classify with; by default, nothing.

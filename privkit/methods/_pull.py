@@ -22,7 +22,7 @@ def distance_to_own(u_GBd: "Tensor", batch: Batch, down: Down) -> "Tensor":
     from privkit.methods._by_hand import MeanSquare
 
     present_GB = down["present"].gather(1, batch.y)
-    return MeanSquare.apply(u_GBd, _own(down["prototypes"], batch.y), present_GB * batch.weight)
+    return MeanSquare.apply(u_GBd, own_rows(down["prototypes"], batch.y), present_GB * batch.weight)
 
 
 def distance_of_all_pairs(u_GBd: "Tensor", batch: Batch, down: Down) -> "Tensor":
@@ -43,7 +43,7 @@ def distance_of_all_pairs(u_GBd: "Tensor", batch: Batch, down: Down) -> "Tensor"
     return (weight_GB.sum(-1) * squares_G - 2 * (u_Gd * p_Gd).sum(-1)) / u_GBd.shape[-1]
 
 
-def _own(prototypes_GCd: "Tensor", y_GB: "Tensor") -> "Tensor":
+def own_rows(prototypes_GCd: "Tensor", y_GB: "Tensor") -> "Tensor":
     """Return the prototype of each record's class, shape [G, B, d]; whole rows are copied, unlike by ``gather``."""
     import torch
 

@@ -1,12 +1,22 @@
 """How a client's records become prototypes: which records of a class are averaged together."""
 
 from abc import abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 from accountant.contract import DependsOn
+from privkit.embeddings import Embeddings
 from privkit.plug import Plugin
+from privkit.release import ByClass, Prototypes
+
+
+class Plain(NamedTuple):
+    """What leaves a client where nothing is hidden, and its vectors before they were rounded, shape [P, d]."""
+
+    payload: ByClass
+    vectors: Float64[np.ndarray, "P d"]
 
 
 class AbstractPrototypes(Plugin):
@@ -33,3 +43,21 @@ class AbstractPrototypes(Plugin):
             vectors_Nd: clipped embeddings of one client's records.
             labels_N: class of each.
         """
+
+    def plain(
+        self,
+        embeddings: Embeddings,
+        labels_P: Int64[np.ndarray, " P"],
+        counts_P: Int64[np.ndarray, " P"],
+        means_Pd: Float64[np.ndarray, "P d"],
+    ) -> Plain:
+        """Return what leaves a client where nothing is hidden; by default, the mean of each cluster and its size.
+
+        Args:
+            embeddings: of the client, those of canaries among them.
+            labels_P: class of each cluster, ascending.
+            counts_P: records in each.
+            means_Pd: mean of each.
+        """
+        payload = Prototypes(vectors=means_Pd.astype("float32"), labels=labels_P, counts=counts_P)
+        return Plain(payload, means_Pd)

@@ -113,6 +113,24 @@ class Cohort:
         ]
         return lambda clients: _dropping(streams[clients], share)
 
+    def normals(self, round: int, shape: tuple[int, ...] | None) -> Callable[[slice], Tensor | None]:
+        """Return, for some of the clients, what draws standard normal numbers of a shape for each of a round's steps.
+
+        Each client's numbers are keyed by (seed, round, client) and drawn step by step, whoever its neighbours are.
+        """
+        if shape is None:
+            return lambda clients: None
+        streams = [
+            keyed(client.seed, Purpose.LOCAL_NORMALS, round=round, client=client.index)
+            for client in self.clients
+        ]
+
+        def drawn(clients: slice) -> Tensor:
+            each = np.stack([stream.standard_normal(shape, np.float32) for stream in streams[clients]])
+            return torch.from_numpy(each).to(self.x.device)
+
+        return drawn
+
     def batches(
         self,
         round: int,

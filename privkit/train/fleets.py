@@ -86,6 +86,7 @@ def _fleet(plans: Sequence[Plan], data: Encoded, clients: Sequence[Client], devi
         method=config.method,
         rule=config.defense.local,
         precision=config.precision,
+        kept=config.method.kept(cohort.y, num_classes=data.num_classes),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -40,6 +40,7 @@ class Fleet:
         precision: of the arithmetic; parameters are kept in float32.
         received: what each client last got in the place of what it sends, as its server knows it; what all begin with
             before that. Empty where no weights are sent.
+        kept: what the method keeps of each client between steps.
     """
 
     network: Network
@@ -50,6 +51,7 @@ class Fleet:
     memory: dict[str, Tensor]
     precision: Precision = Precision.FP32
     received: dict[str, Tensor] = field(default_factory=dict)
+    kept: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
     def start(
@@ -62,6 +64,7 @@ class Fleet:
         rule: LocalRule,
         precision: Precision = Precision.FP32,
         method: AbstractMethod | None = None,
+        kept: Mapping[str, Tensor] | None = None,
     ) -> "Fleet":
         """Return clients that have not trained yet.
 
@@ -73,17 +76,33 @@ class Fleet:
             rule: what the defense changes in it.
             precision: of the arithmetic.
             method: whose phases local training consists of; a single one that trains everything by default.
+            kept: what the method keeps of each client before its first step.
         """
         own = dict(params)
         trained = [own] if method is None else [_trained(phase, own) for phase in method.phases]
         optimizers = tuple(OPTIMIZERS[training.optimizer].start(some, training) for some in trained)
         sent = {} if method is None or method.sends is not Sends.WEIGHTS else own
         received = {name: p.clone() for name, p in sent.items() if method and method.sends_weight(name)}
-        return cls(network, cohort, own, optimizers, rule, rule.memory(own), precision, received)
+        return cls(
+            network,
+            cohort,
+            own,
+            optimizers,
+            rule,
+            rule.memory(own),
+            precision,
+            received,
+            dict(kept or {}),
+        )
 
     def stacked(self) -> dict[str, dict[str, Tensor]]:
         """Return every tensor that training changes, by what it is and by name; each has the client axis first."""
-        found = {"params": self.params, "rule": self.memory, "received": self.received}
+        found = {
+            "params": self.params,
+            "rule": self.memory,
+            "received": self.received,
+            "kept": self.kept,
+        }
         for i, optimizer in enumerate(self.optimizers):
             found |= {f"{i}-{kind}" if i else kind: named for kind, named in optimizer.memory().items()}
         return found
@@ -131,6 +150,7 @@ class Fleet:
             {name: kept[clients] for name, kept in self.memory.items()},
             self.precision,
             {name: p[clients] for name, p in self.received.items()},
+            {name: kept[clients] for name, kept in self.kept.items()},
         )
 
     def take_back(self, clients: Tensor, some: "Fleet") -> None:
@@ -178,6 +198,16 @@ class Fleet:
         for part, z in self._embedded(partial(method.released, self.network)):
             for z_nd, client in zip(z.double().cpu().numpy(), self.cohort.clients[part], strict=True):
                 yield z_nd[: len(client.y)]
+
+    @torch.no_grad()
+    def statistics(self, method: AbstractMethod) -> Iterator[np.ndarray | None]:
+        """Yield what each client's model says of its records, float64 [n, q], or ``None``, in stacked order."""
+        if not method.says:
+            yield from [None] * len(self.cohort.clients)
+            return
+        for part, s in self._embedded(partial(method.statistics, self.network)):
+            for s_nq, client in zip(s.double().cpu().numpy(), self.cohort.clients[part], strict=True):
+                yield s_nq[: len(client.y)]
 
     @torch.no_grad()
     def accuracy(self, method: AbstractMethod, down: Down, *, num_classes: int) -> list[float]:
@@ -244,11 +274,12 @@ class Fleet:
                 before.copy_(down[name])
         skipped: dict[str, int] = {}
         drops = self.cohort.drops(round, self.network.settings.dropout)
+        normals = self.cohort.normals(round, method.normals(down))
         for phase, optimizer in zip(method.phases, self.optimizers, strict=True):
             if not phase.epochs:
                 continue
             done = skipped.get(phase.model, 0)
-            self._train_phase(round, method, phase, optimizer, down, drops, skipped=done)
+            self._train_phase(round, method, phase, optimizer, down, drops, normals, skipped=done)
             skipped[phase.model] = done + phase.epochs
 
     def _train_phase(
@@ -259,6 +290,7 @@ class Fleet:
         optimizer: StackedOptimizer,
         down: Down,
         drops: Callable[[slice], Drops],
+        normals: Callable[[slice], Tensor | None],
         *,
         skipped: int,
     ) -> None:
@@ -272,10 +304,16 @@ class Fleet:
             round, epochs=phase.epochs, size=self._slots(setup.batch_size), skipped=skipped
         )
         most = self.network.at_once // setup.batch_size
-        by_rule = by_hand.applies(self.network, self.rule, setup) and not _overrides(method, "phases")
+        by_rule = by_hand.applies(self.network, self.rule, setup) and not (
+            self.kept or _overrides(method, "phases")
+        )
         for step, k in enumerate(active.tolist()):
             parts = [
-                (part, self._batch(part, rows[step], weights[step]), down.part(part))
+                (
+                    part,
+                    replace(self._batch(part, rows[step], weights[step]), normals=normals(part)),
+                    down.part(part),
+                )
                 for part in slices(k, most=most)
             ]
             if by_rule and self.precision is Precision.FP32:
@@ -329,6 +367,10 @@ class Fleet:
             u_GBd = self.rule.bound(z_GBd)
             loss = phase.loss(network, live, u_GBd, batch, down)
             loss = loss + self.rule.loss(network, live, kept, z_GBd, u_GBd, batch)
+            with torch.no_grad():
+                new = phase.keep(network, live, u_GBd, batch)
+        for name, kept_G in new.items():
+            self.kept[name][part] = kept_G
         wanted = {name: p for name, p in own.items() if p.requires_grad}
         if not loss.requires_grad:
             return {}
@@ -344,7 +386,8 @@ class Fleet:
             t.flatten(0, 1).index_select(0, rows).unflatten(0, rows_kB.shape) for t in (cohort.x, cohort.y)
         )
         held = torch.from_numpy(cohort.n[part]).to(weight_GB.device, weight_GB.dtype)
-        return Batch(x=x, y=y, weight=weight_GB[part], held=held)
+        kept = {name: tensor[part] for name, tensor in self.kept.items()}
+        return Batch(x=x, y=y, weight=weight_GB[part], held=held, kept=kept)
 
     def diverged(self) -> dict[int, str]:
         """Return, by run, which parameter of which client is no longer finite."""

@@ -177,7 +177,7 @@ class _Batch:
     def _round(self, round: int, messages: list[dict[int, Private]]) -> None:
         released = {r: self.outboxes[r].release(round, messages[r]) for r in self._going()}
         for r, sent in released.items():
-            uploads = {x.client: _without_canaries(x, self.data.num_classes) for x, _ in sent}
+            uploads = {x.client: _arriving(x, self.data.num_classes) for x, _ in sent}
             try:
                 self.states[r] = self.server.merge(self.plans[r].config.method, self.states[r], uploads)
             except DivergedError as error:
@@ -245,13 +245,16 @@ class _Batch:
 
     def _embed(self, round: int, fleet: Fleet, found: list[dict[int, Private]]) -> None:
         """Add what each client of a fleet would make its prototypes of; a run with an infinite one is left out."""
-        for z_nd, client in zip(fleet.released(self.method), fleet.cohort.clients, strict=True):
-            if client.run not in self.diverged and not np.isfinite(z_nd).all():
-                what = f"an embedding of client {client.index} is not finite"
+        released, said = fleet.released(self.method), fleet.statistics(self.method)
+        for z_nd, s_nq, client in zip(released, said, fleet.cohort.clients, strict=True):
+            odd = _not_finite(z_nd, s_nq)
+            if client.run not in self.diverged and odd:
+                what = f"{odd} of client {client.index} is not finite"
                 self._leave_out(client.run, round - 1, f"{what}; {_SLOWER}")
             if client.run in self.diverged:
                 continue
-            mine = self.outboxes[client.run].embeddings(client.index, z_nd, client.y, round=round)
+            outbox = self.outboxes[client.run]
+            mine = outbox.embeddings(client.index, z_nd, client.y, round=round, statistics=s_nq)
             found[client.run][client.index] = mine
 
     def _numbers(self, fleet: Fleet, clients: list[np.ndarray]) -> torch.Tensor:
@@ -316,6 +319,14 @@ class _Batch:
             atomic.write_json(run.path / "timing.json", spent, durable=False)
 
 
-def _without_canaries(release: Release, num_classes: int) -> Payload:
+def _not_finite(z_nd: np.ndarray, s_nq: np.ndarray | None) -> str:
+    """Return what of a client's records is not finite, in words, or nothing."""
+    if not np.isfinite(z_nd).all():
+        return "an embedding"
+    return "" if s_nq is None or np.isfinite(s_nq).all() else "a statistic"
+
+
+def _arriving(release: Release, num_classes: int) -> Payload:
+    """Return what a server takes of a message: no canaries, and no class that is taken for absent."""
     payload = release.payload
-    return payload.only(payload.labels < num_classes) if isinstance(payload, ByClass) else payload
+    return payload.only(payload.labels < num_classes).present() if isinstance(payload, ByClass) else payload

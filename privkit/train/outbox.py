@@ -43,11 +43,19 @@ class Outbox:
         spent = ((entry["client"], events.from_dict(entry["event"])) for entry in before)
         self._allowance = Allowance(self.run.budget, spent)
 
-    def embeddings(self, client: int, vectors: np.ndarray, labels: np.ndarray, *, round: int) -> Embeddings:
+    def embeddings(
+        self,
+        client: int,
+        vectors: np.ndarray,
+        labels: np.ndarray,
+        *,
+        round: int,
+        statistics: np.ndarray | None = None,
+    ) -> Embeddings:
         """Return what a client would release in a round, its canaries included."""
         model = self._config.architecture(client).model
         depends_on = self._config.method.encoder_depends_on(model)
-        own = Embeddings(vectors=vectors, labels=labels, encoder=depends_on)
+        own = Embeddings(vectors=vectors, labels=labels, encoder=depends_on, statistics=statistics)
         others = [kind.planted(asked, answers, round=round) for kind, asked, answers in self._others]
         for planted in ([] if self._planted is None else [self._planted]) + others:
             mine = planted.of(client)

@@ -257,6 +257,8 @@ def first_messages(plan: Plan, data: Encoded) -> list[Private]:
             vectors=data.x[m][part.members].astype(np.float64),
             labels=data.y[m][part.members],
             encoder=config.method.encoder_depends_on(config.architecture(m).model),
+            # no model says anything before the first round, and how many numbers it will say is all that is asked
+            statistics=np.zeros((len(part.members), len(config.method.says))) if config.method.says else None,
         )
         for m, part in enumerate(parts(plan, data))
     ]
