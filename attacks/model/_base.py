@@ -54,6 +54,11 @@ class Seen:
         return found
 
     @property
+    def unit(self) -> bool:
+        """Return whether the client's head reads embeddings of length 1, so that shadows should."""
+        return self.models[0].unit
+
+    @property
     def owned(self) -> Records:
         """Return the attacker's own records.
 

@@ -1,6 +1,6 @@
 """Scores from each round alone, of records that are asked about in many; a round's passes serve all attacks."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -8,18 +8,21 @@ from attacks._base import AbstractAttack
 from attacks.gradient._base import GradientAttack
 from attacks.statistics.scores import as_scores
 from privkit.audit import _tuned
-from privkit.exposure import ClientRecords
+from privkit.exposure import ClientRecords, GradientView
 from privkit.store import Run
 from privkit.transcript import Records, ServerView
 
 Progress = Callable[[str, int, int], None]
+Views = Callable[[], Iterator[tuple[int, GradientView]]]
 
 
 class ByRound:
     """What attacks say of a run's candidates from one round at a time."""
 
-    def __init__(self, run: Run, candidates: ClientRecords) -> None:
+    def __init__(self, run: Run, candidates: ClientRecords, views: Views | None = None) -> None:
+        """Take a run, whose views are by default those of the gradient lab."""
         self._run, self._candidates = run, candidates
+        self._views: Views = views or (lambda: _tuned.by_round(run))
         self._found: dict[str, dict[int, np.ndarray] | Exception] = {}
 
     def score(self, attacks: Iterable[GradientAttack], progress: Progress) -> None:
@@ -28,7 +31,7 @@ class ByRound:
         if not todo:
             return
         self._found.update({attack.label: {} for attack in todo})
-        for round, view in _tuned.by_round(self._run):
+        for round, view in self._views():
             progress("rounds", round, self._run.rounds)
             for attack in todo:
                 self._one(attack, round, view)
