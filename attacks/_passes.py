@@ -1,8 +1,8 @@
 r"""Passes of records through the head that a model ends with: what they put into its trained maps.
 
-A head at a temperature has one map, :math:`y = w u` with :math:`u = h / \|h\|` and logits :math:`\tau y`: a record gives
-it the gradient :math:`\tau (p - e_y) u^T`. A plain head of one layer has :math:`(p - e_y) h^T`, and one of several
-layers what the chain rule makes of it.
+A head at a temperature has one map, :math:`y = w u` with :math:`u = h / \|h\|` and logits :math:`\tau y`: a record
+gives it the gradient :math:`\tau (p - e_y) u^T`. A plain head of one layer has :math:`(p - e_y) h^T`, and one of
+several layers what the chain rule makes of it.
 """
 
 import numpy as np

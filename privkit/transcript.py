@@ -57,12 +57,14 @@ class Setup:
         before: what each client trains between the public embedding and the head, in words; empty: nothing.
         parameters: what the names of its parameters begin with; empty: it has none.
         mapped: what it does; ``None``: it is an adapter, or nothing.
+        blocks: of equal width on its diagonal, where it is made of several.
     """
 
     temperature: float | None = None
     before: str = ""
     parameters: str = ""
     mapped: Mapped | None = None
+    blocks: int = 1
 
 
 @dataclass(frozen=True, eq=False)

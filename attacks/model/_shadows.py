@@ -45,9 +45,9 @@ class Trained:
 class Scaling:
     """Features as heads like the target read them.
 
-    Minus their mean, brought to a variance of 1 on average, and a constant beside them; or, for a head at a temperature,
-    of length 1, times the root of their number, which is what makes their squares 1 on average, and no constant. How
-    long exactly does not matter: shadows begin at zero, and their steps are measured by the curvature.
+    Minus their mean, brought to a variance of 1 on average, and a constant beside them; or, for a head at a
+    temperature, of length 1 times the root of their number, which makes their squares 1 on average, and no constant.
+    How long exactly does not matter: shadows begin at zero, and their steps are measured by the curvature.
     """
 
     mean: Float64[np.ndarray, " d"]

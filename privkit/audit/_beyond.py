@@ -32,9 +32,9 @@ def seen_by(tier: Tier, view: "RunView", candidates: Records) -> tuple[ServerVie
     server = view.server
     match tier:
         case "insider":
-            personal = _personal(view.run)
+            held = personal(view.run, view.run.completed)
             return InsiderView(
-                server.releases, server.reference, setup=server.setup, personal=personal
+                server.releases, server.reference, setup=server.setup, personal=held
             ), candidates
         case "client":
             encoder = _Encoder.of(view.run)
@@ -45,9 +45,9 @@ def seen_by(tier: Tier, view: "RunView", candidates: Records) -> tuple[ServerVie
             return server, candidates
 
 
-def _personal(run: Run) -> dict[int, Update]:
-    """Return the parameters that every client ended with."""
-    params = _params(_state(run, run.completed))
+def personal(run: Run, rounds: int) -> dict[int, Update]:
+    """Return the parameters that every client had after so many rounds, of which a run keeps the last two."""
+    params = _params(_state(run, rounds))
     return {
         client: Update(named={name: p[client] for name, p in params.items()}, means="weights")
         for client in range(len(run.info.clients))

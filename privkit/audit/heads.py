@@ -9,13 +9,16 @@ A map that the client keeps to itself is unknown: candidates then go to the head
 map that the uploads suggest (``estimated``), or behind the true one, which no server has (``own``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attacks._models import Model, read
+from attacks._base import OWN_MORE, NotApplicableError
+from attacks._estimated_map import ROUNDS, Shown, behind, estimated
+from attacks._models import Model, read, unsent
 from attacks._passes import joined, passes
+from attacks.gradient._base import PersonalMap
 from privkit.config import RunConfig
 from privkit.exposure import ClientRecords, Exposure, GradientView
 from privkit.methods._base import Sends
@@ -23,6 +26,8 @@ from privkit.release import Payload, Release, Update
 from privkit.store import Run, RunInfo
 from privkit.transcript import Records, ServerView
 
+Models = Mapping[int, Model]
+"""By client."""
 MOST_PUBLIC = 400
 """Records of its own that an attacker passes in every round."""
 
@@ -102,17 +107,32 @@ class Steps:
         candidates: that are asked about.
         config: of the run.
         info: likewise.
+        personal: all parameters of clients after so many rounds, which no server has.
     """
 
     view: ServerView
-    candidates: Records
+    candidates: ClientRecords
     config: RunConfig
     info: RunInfo
+    personal: Callable[[int], Mapping[int, Update]]
 
-    def by_round(self) -> Iterator[tuple[int, GradientView]]:
-        """Yield, message by message after the first, what it adds to what its client began from."""
+    def by_round(self, personal_map: PersonalMap = "identity") -> Iterator[tuple[int, GradientView]]:
+        """Yield, message by message after the first, what it adds to what its client began from.
+
+        Args:
+            personal_map: what candidates pass that clients keep. The true maps are those of the last step, all that a
+                run keeps of them: earlier ones are left out then.
+
+        Raises:
+            NotApplicableError: clients keep no map, or it is not known.
+        """
+        if personal_map != "identity" and not unsent(self.view):
+            raise NotApplicableError("clients keep no map between embedding and head: there is none to know")
+        mapped = {"identity": _plain, "estimated": _Estimated(self), "own": self._own}[personal_map]
         for step in steps(self.view, self.config, self.info):
-            models = {client: read(payload, self.view.setup) for client, payload in step.began.items()}
+            models = mapped(step, self._models(step))
+            if not models:
+                continue
             names = next(iter(models.values())).layers
             changes = tuple(_change(step, client, names) for client in sorted(step.ended))
             own = self._owned()
@@ -128,13 +148,27 @@ class Steps:
         """Return all changes, with the losses of all candidates at the weights of every round, and no passes."""
         changes: list[Release] = []
         losses: list[np.ndarray] = []
-        last: dict[int, Model] = {}
+        last: Models = {}
         for step in steps(self.view, self.config, self.info):
-            last = {client: read(payload, self.view.setup) for client, payload in step.began.items()}
+            last = self._models(step)
             names = next(iter(last.values())).layers
             changes += [_change(step, client, names) for client in sorted(step.ended)]
             losses.append(_through(last, self.candidates).losses)
         return replace(self._empty(), releases=tuple(changes), losses=np.stack(losses, axis=1))
+
+    def _models(self, step: Step) -> Models:
+        """Return what each client began a step from, as far as it was sent."""
+        return {client: read(payload, self.view.setup) for client, payload in step.began.items()}
+
+    def _own(self, step: Step, models: Models) -> Models:
+        """Return models behind the true maps, of the last step; nothing of earlier ones."""
+        if step.round != self.view.rounds[-1]:
+            return {}
+        kept = self.personal(step.round)
+        return {
+            client: Model({**kept[client].named, **model.named}, model.setup)
+            for client, model in models.items()
+        }
 
     def _empty(self) -> GradientView:
         """Return a view of nothing, with what is public of every upload."""
@@ -156,6 +190,32 @@ class Steps:
         return reference.where(kept)
 
 
+def _plain(step: Step, models: Models) -> Models:
+    return models
+
+
+class _Estimated:
+    """Puts the rotation before each client's head that its last few steps suggest."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._shown: dict[int, list[Shown]] = {}
+
+    def __call__(self, step: Step, models: Models) -> Models:
+        owned, blocks = self._steps.view.reference, self._steps.view.setup.blocks
+        if owned is None or not len(owned):
+            raise NotApplicableError(f"the attacker owns no records to estimate a map by; {OWN_MORE}")
+        found = {}
+        for client, model in models.items():
+            change = _change(step, client, model.layers[:1]).payload
+            assert isinstance(change, Update)
+            seen = self._shown.setdefault(client, [])
+            seen.append(Shown(model, change.named[model.layers[0]]))
+            del seen[:-ROUNDS]
+            found[client] = behind(model, estimated(seen, owned.of(client), blocks=blocks))
+        return found
+
+
 def _change(step: Step, client: int, names: list[str]) -> Release:
     """Return a message with what it adds to the head that its client began from, each map with its outputs first."""
     release = step.ended[client]
@@ -165,8 +225,8 @@ def _change(step: Step, client: int, names: list[str]) -> Release:
     return replace(release, payload=Update(named=named, means="delta"))
 
 
-def _through(models: Mapping[int, Model], records: Records) -> Exposure:
-    """Return the passes of records, each through the model of its own client; of a client without one, of the first's."""
+def _through(models: Models, records: Records) -> Exposure:
+    """Return the passes of records, each through the model of its own client, or of the first that has one."""
     order = np.argsort(records.clients, kind="stable")
     parts = [
         passes(models.get(client, next(iter(models.values()))), own.vectors, own.labels)

@@ -2,18 +2,19 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
 import attacks
 from attacks._base import BEYOND, AbstractAttack, NotApplicableError
-from attacks.gradient._base import GradientAttack
+from attacks.gradient._base import GradientAttack, PersonalMap
 from privkit import atomic, by_content, plug
 from privkit.audit import _tuned, heads
-from privkit.audit._beyond import seen_by
+from privkit.audit._beyond import personal, seen_by
 from privkit.audit.by_round import ByRound, Progress, finite
 from privkit.audit.heads import Steps, asked, shows_steps
 from privkit.audit.setup import config_of, setup_of
@@ -52,6 +53,7 @@ class RunView:
     transcript: Transcript
     reference: Records | None
     questions: dict[str, Records | None]
+    _by_round: "dict[PersonalMap, ByRound | None]" = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run) -> "RunView":
@@ -96,13 +98,13 @@ class RunView:
         return self._steps.candidates
 
     @cached_property
-    def _steps(self) -> Steps | None:
+    def _steps(self) -> "Steps | None":
         """Return what the server of a run that sends heads has of the steps between messages."""
         records = self.questions["records"]
         config = None if _tuned.tunes(self.run.info.config) else config_of(self.run)
         if records is None or config is None or not shows_steps(self.run, config):
             return None
-        return Steps(self.server, asked(records), config, self.run.info)
+        return Steps(self.server, asked(records), config, self.run.info, partial(personal, self.run))
 
     def score(self, attack: AbstractAttack) -> Scores:
         """Return finite scores of each candidate the attack asks about, from the cache if they are there."""
@@ -132,16 +134,32 @@ class RunView:
 
     def prepare(self, attacks: Iterable[AbstractAttack], progress: Progress) -> None:
         """Score what is asked about in many rounds with all attacks at once, where scores are not kept already."""
-        rounds = self._rounds
-        if rounds is not None:
-            on_rounds = [attack for attack in attacks if isinstance(attack, GradientAttack)]
-            todo = [a for a in on_rounds if (own := self.asked(a)) is None or self._cached(a, own) is None]
-            rounds.score(todo, progress)
+        todo: dict[PersonalMap, list[GradientAttack]] = {}
+        for attack in attacks:
+            own = self.asked(attack)
+            if isinstance(attack, GradientAttack) and own is not None and self._cached(attack, own) is None:
+                todo.setdefault(attack.personal_map, []).append(attack)
+        for personal_map, several in todo.items():
+            # why there is no such map is said of each attack that asks for it
+            with suppress(NotApplicableError):
+                if (rounds := self._rounds(personal_map)) is not None:
+                    rounds.score(several, progress)
 
-    @cached_property
-    def _rounds(self) -> ByRound | None:
+    def _rounds(self, personal_map: PersonalMap) -> ByRound | None:
+        """Return what scores candidates round by round, behind some map; ``None`` where each is asked about in one.
+
+        Raises:
+            NotApplicableError: clients of the gradient lab keep no map.
+        """
+        if self._steps is None and personal_map != "identity":
+            raise NotApplicableError("clients keep no map between embedding and head: there is none to know")
+        if personal_map not in self._by_round:
+            self._by_round[personal_map] = self._passed(personal_map)
+        return self._by_round[personal_map]
+
+    def _passed(self, personal_map: PersonalMap) -> ByRound | None:
         if self._steps is not None:
-            return ByRound(self.run, self._steps.candidates, self._steps.by_round)
+            return ByRound(self.run, self._steps.candidates, partial(self._steps.by_round, personal_map))
         asked = self.questions["records"]
         return ByRound(self.run, asked) if isinstance(asked, ClientRecords) else None
 
@@ -149,7 +167,7 @@ class RunView:
         """Return scores from all that was sent. Ties are an answer: what covers everything says of all the same."""
         scores = self._cached(attack, candidates)
         if scores is None:
-            rounds = self._rounds
+            rounds = self._rounds(attack.personal_map) if isinstance(attack, GradientAttack) else None
             if rounds is not None and isinstance(attack, GradientAttack):
                 rounds.score([attack], lambda stage, done, total: None)
                 scores = _over_rounds(attack, rounds.of(attack))
@@ -162,7 +180,10 @@ class RunView:
         return _read(self._kept(attack), self._key_on_gradients(attack, candidates))
 
     def _key_on_gradients(self, attack: AbstractAttack, candidates: Records) -> str:
-        return self._key(attack, self.server, candidates)
+        view = self.server
+        if self._steps is not None and isinstance(attack, GradientAttack) and attack.personal_map == "own":
+            view = seen_by("insider", self, candidates)[0]
+        return self._key(attack, view, candidates)
 
     def _kept(self, attack: AbstractAttack) -> Path:
         """Return the file of an attack's scores: cosine.parquet, or cosine-client.parquet if it says what it is."""
@@ -221,7 +242,7 @@ def _scored(attack: AbstractAttack, view: ServerView, candidates: Records) -> np
 
 @cache
 def _code() -> str:
-    """Return the sha256 of all attack code, and of what makes steps of heads: scores that other code computed are computed again."""
+    """Return the sha256 of all attack code, steps of heads included: other code's scores are computed again."""
     files = [*sorted(Path(attacks.__file__).parent.rglob("*.py")), Path(heads.__file__)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 

@@ -9,6 +9,7 @@ import numpy as np
 from privkit.config import RunConfig
 from privkit.store import Run
 from privkit.transcript import Setup
+from privkit.transforms.rotation import Rotation
 
 if TYPE_CHECKING:
     from privkit.transforms._base import AbstractTransform
@@ -35,6 +36,7 @@ def setup_of(run: Run) -> Setup:
             before=model.transform.in_words,
             parameters="transform.",
             mapped=mapped,
+            blocks=model.transform.blocks if isinstance(model.transform, Rotation) else 1,
         )
     if model.adapter is not None:
         return Setup(temperature=model.temperature, before="adapter", parameters="adapter.")
