@@ -26,6 +26,7 @@ from privkit.transcript import Records
 ROUNDS = 5
 """Steps that are looked at: a map moves, so that old ones show another."""
 _TURNS = 5
+_PULL = 0.1
 _BLOCKS = "blocks"
 
 
@@ -57,13 +58,14 @@ def estimated(shown: Sequence[Shown], owned: Records, *, blocks: int) -> Float64
     """
     d = shown[0].change.shape[1]
     rotation_rbb = np.tile(np.eye(d // blocks), (blocks, 1, 1))
+    # rows and their turned counterparts are of length 1 in all, spread over so many directions at most
+    pull = _PULL / max(1, min(shown[0].change.shape[0] - 1, d))
     live = [step for step in shown if step.change.any()]
     if not len(owned) or not live:
         return rotation_rbb
     for _ in range(_TURNS):
         found_rbb = np.mean([_moment(step, owned, rotation_rbb) for step in live], axis=0)
-        # the moments have a trace of at most 1, and the pull a trace of 1
-        rotation_rbb = rotation_of(found_rbb + np.eye(d // blocks) / d)
+        rotation_rbb = rotation_of(found_rbb + pull * np.eye(d // blocks))
     return rotation_rbb
 
 

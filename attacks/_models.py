@@ -95,10 +95,11 @@ class Model:
 
 
 def units(vectors_Nd: Vectors) -> Float64[np.ndarray, "N d"]:
-    """Return vectors of length 1; those of length 0 stay as they are."""
+    """Return vectors of length 1; those of length 0 stay as they are, and what is not finite becomes no number."""
     wide_Nd = vectors_Nd.astype(np.float64)
     lengths_N1 = np.linalg.norm(wide_Nd, axis=1, keepdims=True)
-    return np.divide(wide_Nd, lengths_N1, out=np.zeros_like(wide_Nd), where=lengths_N1 > 0)
+    with np.errstate(invalid="ignore"):
+        return np.divide(wide_Nd, lengths_N1, out=np.zeros_like(wide_Nd), where=lengths_N1 != 0)
 
 
 def models(view: ServerView, client: int) -> list[Model]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from attacks._base import AbstractAttack
+from attacks._base import AbstractAttack, NotApplicableError
 from attacks.gradient._base import GradientAttack
 from attacks.statistics.scores import as_scores
 from privkit.audit import _tuned
@@ -31,10 +31,13 @@ class ByRound:
         if not todo:
             return
         self._found.update({attack.label: {} for attack in todo})
-        for round, view in self._views():
-            progress("rounds", round, self._run.rounds)
-            for attack in todo:
-                self._one(attack, round, view)
+        try:
+            for round, view in self._views():
+                progress("rounds", round, self._run.rounds)
+                for attack in todo:
+                    self._one(attack, round, view)
+        except NotApplicableError as reason:
+            self._found.update({attack.label: reason for attack in todo})
         progress("rounds", self._run.rounds, self._run.rounds)
 
     def _one(self, attack: GradientAttack, round: int, view: ServerView) -> None:

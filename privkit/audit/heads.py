@@ -28,6 +28,7 @@ from privkit.transcript import Records, ServerView
 
 Models = Mapping[int, Model]
 """By client."""
+NO_MAP = "clients keep no map between embedding and head: there is none to know"
 MOST_PUBLIC = 400
 """Records of its own that an attacker passes in every round."""
 
@@ -127,7 +128,7 @@ class Steps:
             NotApplicableError: clients keep no map, or it is not known.
         """
         if personal_map != "identity" and not unsent(self.view):
-            raise NotApplicableError("clients keep no map between embedding and head: there is none to know")
+            raise NotApplicableError(NO_MAP)
         mapped = {"identity": _plain, "estimated": _Estimated(self), "own": self._own}[personal_map]
         for step in steps(self.view, self.config, self.info):
             models = mapped(step, self._models(step))

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from privkit import atomic, by_content, plug
 from privkit.audit import _tuned, heads
 from privkit.audit._beyond import personal, seen_by
 from privkit.audit.by_round import ByRound, Progress, finite
-from privkit.audit.heads import Steps, asked, shows_steps
+from privkit.audit.heads import NO_MAP, Steps, asked, shows_steps
 from privkit.audit.setup import config_of, setup_of
 from privkit.errors import InputError
 from privkit.exposure import BatchRecords, ClientRecords, GradientView
@@ -140,19 +139,11 @@ class RunView:
             if isinstance(attack, GradientAttack) and own is not None and self._cached(attack, own) is None:
                 todo.setdefault(attack.personal_map, []).append(attack)
         for personal_map, several in todo.items():
-            # why there is no such map is said of each attack that asks for it
-            with suppress(NotApplicableError):
-                if (rounds := self._rounds(personal_map)) is not None:
-                    rounds.score(several, progress)
+            if (rounds := self._rounds(personal_map)) is not None:
+                rounds.score(several, progress)
 
     def _rounds(self, personal_map: PersonalMap) -> ByRound | None:
-        """Return what scores candidates round by round, behind some map; ``None`` where each is asked about in one.
-
-        Raises:
-            NotApplicableError: clients of the gradient lab keep no map.
-        """
-        if self._steps is None and personal_map != "identity":
-            raise NotApplicableError("clients keep no map between embedding and head: there is none to know")
+        """Return what scores candidates round by round, behind some map; ``None`` where each is asked about in one."""
         if personal_map not in self._by_round:
             self._by_round[personal_map] = self._passed(personal_map)
         return self._by_round[personal_map]
@@ -167,14 +158,20 @@ class RunView:
         """Return scores from all that was sent. Ties are an answer: what covers everything says of all the same."""
         scores = self._cached(attack, candidates)
         if scores is None:
-            rounds = self._rounds(attack.personal_map) if isinstance(attack, GradientAttack) else None
-            if rounds is not None and isinstance(attack, GradientAttack):
-                rounds.score([attack], lambda stage, done, total: None)
-                scores = _over_rounds(attack, rounds.of(attack))
-            else:
-                scores = _at_once(attack, self.gradients, candidates)
+            scores = self._scored_on_gradients(attack, candidates)
             _write(self._kept(attack), self._key_on_gradients(attack, candidates), candidates, scores)
         return scores
+
+    def _scored_on_gradients(self, attack: AbstractAttack, candidates: Records) -> Scores:
+        if not isinstance(attack, GradientAttack):
+            return _at_once(attack, self.gradients, candidates)
+        if self._steps is None and attack.personal_map != "identity":
+            raise NotApplicableError(NO_MAP)
+        rounds = self._rounds(attack.personal_map)
+        if rounds is None:
+            return _at_once(attack, self.gradients, candidates)
+        rounds.score([attack], lambda stage, done, total: None)
+        return _over_rounds(attack, rounds.of(attack))
 
     def _cached(self, attack: AbstractAttack, candidates: Records) -> Scores | None:
         return _read(self._kept(attack), self._key_on_gradients(attack, candidates))
