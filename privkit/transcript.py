@@ -1,7 +1,7 @@
 """Everything that left the clients of a run, in order. Attacks and accountants read this and nothing else."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -44,6 +44,29 @@ class Records:
         return Records(vectors=self.vectors[keep_N], labels=self.labels[keep_N], clients=self.clients[keep_N])
 
 
+Mapped = Callable[[Mapping[str, np.ndarray], np.ndarray], np.ndarray]
+"""Takes parameters by name and some vectors [N, d], and returns the mapped vectors [N, d]."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Setup:
+    """What everybody knows of the model that clients train: settings, and no parameter.
+
+    Attributes:
+        temperature: tau of a head whose logits are ``tau w h / ||h||``; ``None``: a head that reads h as it is.
+        before: what each client trains between the public embedding and the head, in words; empty: nothing.
+        parameters: what the names of its parameters begin with; empty: it has none.
+        mapped: what it does; ``None``: it is an adapter, or nothing.
+        blocks: of equal width on its diagonal, where it is made of several.
+    """
+
+    temperature: float | None = None
+    before: str = ""
+    parameters: str = ""
+    mapped: Mapped | None = None
+    blocks: int = 1
+
+
 @dataclass(frozen=True, eq=False)
 class ServerView:
     """All that an honest-but-curious server has.
@@ -52,10 +75,12 @@ class ServerView:
         releases: every message, with the public parameters of its mechanism (its event).
         reference: records of the same populations that the attacker owns; members of no client.
             ``None`` when it owns none.
+        setup: settings of the model that clients train, where they are known.
     """
 
     releases: tuple[Release, ...]
     reference: Records | None = None
+    setup: Setup = Setup()
 
     @property
     def rounds(self) -> list[int]:

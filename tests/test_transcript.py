@@ -90,7 +90,7 @@ def test_a_server_sees_releases_and_its_own_records_and_nothing_else() -> None:
         vectors=np.zeros((1, 2)), labels=np.zeros(1, dtype=np.int64), clients=np.zeros(1, dtype=np.int64)
     )
     view = Transcript.of([]).seen_by_server(records)
-    assert {f.name for f in dataclasses.fields(ServerView)} == {"releases", "reference"}
+    assert {f.name for f in dataclasses.fields(ServerView)} == {"releases", "reference", "setup"}
     assert view.releases == ()
     assert view.reference is records
 

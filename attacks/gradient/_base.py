@@ -20,6 +20,8 @@ TEXT = "the text of the candidate"
 LABEL = "its label"
 BATCH = "how many records are behind an upload"
 NOISE = "clip norm and noise multiplier, where there are any"
+PersonalMap = Literal["identity", "estimated", "own"]
+_LABELS: dict[PersonalMap, str] = {"estimated": "estimated map", "own": "insider"}
 PUBLIC = "records of the same kind that no client holds"
 
 
@@ -28,6 +30,23 @@ def server(*knows: str) -> ThreatModel:
     return ThreatModel(
         who=SERVER, knows=(MODEL, TEXT, *knows), tier="shadow" if PUBLIC in knows else "public"
     )
+
+
+def _with_map(threat: ThreatModel, personal_map: PersonalMap) -> ThreatModel:
+    """Return who attacks with what it takes for the map that a client keeps."""
+    match personal_map:
+        case "identity":
+            return threat
+        case "estimated":
+            knows = dict.fromkeys(
+                (*threat.knows, PUBLIC, "a rotation for the client's map, from its uploads")
+            )
+            return ThreatModel(who=threat.who, knows=tuple(knows), tier="shadow")
+        case "own":
+            own = "the client's own map, which no server has: outside the claimed guarantee"
+            return ThreatModel(
+                who="insider with the client's map", knows=(own, *threat.knows), tier="insider"
+            )
 
 
 def gradient_view(view: ServerView) -> GradientView:
@@ -51,6 +70,11 @@ class GradientAttack(AbstractAttack):
 
     reads: ClassVar[Literal["prototypes", "weights", "gradients"]] = "gradients"
 
+    personal_map: PersonalMap = Field(
+        default="identity",
+        description="what candidates pass that a client keeps between embedding and head: nothing (identity), the "
+        "rotation that its uploads suggest (estimated), or the true map, which no server has (own)",
+    )
     rounds: Literal["max", "mean", "top"] = Field(
         default="max",
         description="over the rounds that a record is asked about: largest score, mean, or top few",
@@ -58,6 +82,21 @@ class GradientAttack(AbstractAttack):
     top_rounds: int = Field(
         default=3, ge=1, description="rounds that count where rounds is top, those of the largest scores"
     )
+
+    @property
+    def assumed(self) -> ThreatModel:
+        return _with_map(self.threat, self.personal_map)
+
+    @property
+    def label(self) -> str:
+        """Return its name, and what it is given or makes that it does not by default."""
+        said = (*self.variant, *(() if self.personal_map == "identity" else (_LABELS[self.personal_map],)))
+        return f"{self.name} ({', '.join(said)})" if said else self.name
+
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """Return which of its settings its label names."""
+        return ()
 
     def score(self, view: ServerView, candidates: Records) -> Float64[np.ndarray, " N"]:
         found, asked = [], []

@@ -30,9 +30,9 @@ class FilterAttack(GradientAttack):
     )
 
     @property
-    def label(self) -> str:
-        """Return its name, and the estimator if it is not the default."""
-        return self.name if self.estimator == "both" else f"{self.name} ({self.estimator})"
+    def variant(self) -> tuple[str, ...]:
+        """Return the estimator if it is not the default."""
+        return () if self.estimator == "both" else (self.estimator,)
 
     def of_upload(self, seen: Seen) -> Float64[np.ndarray, " N"]:
         return filtered(self.shown(seen), self.estimator, ridge=self.ridge)

@@ -46,12 +46,21 @@ class Seen:
         found = np.stack([model.logits(records.vectors) for model in self.models])
         if not np.isfinite(found).all():
             raise NotApplicableError(f"the model of client {self.client} gives logits that are not finite")
+        if found.shape[-1] == 1:
+            raise NotApplicableError(
+                f"the head of client {self.client} has one class: it says the same of every record"
+            )
         if len(records) and int(records.labels.max()) >= found.shape[-1]:
             raise NotApplicableError(
                 f"class {int(records.labels.max())} is asked about, and the model of client {self.client} has "
                 f"{found.shape[-1]} classes"
             )
         return found
+
+    @property
+    def unit(self) -> bool:
+        """Return whether the client's head reads embeddings of length 1, so that shadows should."""
+        return self.models[0].unit
 
     @property
     def owned(self) -> Records:

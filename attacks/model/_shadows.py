@@ -8,6 +8,7 @@ from pydantic import Field
 
 from attacks._base import NotApplicableError
 from attacks._kept import Kept
+from attacks._models import units
 from attacks.model import _ridge, _stacked
 from attacks.model._base import ModelAttack, Seen
 from attacks.model._halves import halves
@@ -25,7 +26,7 @@ class Trained:
     """Shadow heads at some points of their training.
 
     Attributes:
-        weights: shape [P, d + 1, C, S], the constant last.
+        weights: shape [P, d + 1, C, S], the constant last; without one, [P, d, C, S].
         held: which shadow has which of the attacker's records, shape [S, R].
         scaling: of features.
     """
@@ -42,19 +43,27 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Features minus their mean, brought to a variance of 1 on average, and a constant beside them."""
+    """Features as heads like the target read them.
+
+    Minus their mean, brought to a variance of 1 on average, and a constant beside them; or, for a head at a
+    temperature, of length 1 times the root of their number, which makes their squares 1 on average, and no constant.
+    How long exactly does not matter: shadows begin at zero, and their steps are measured by the curvature.
+    """
 
     mean: Float64[np.ndarray, " d"]
     std: float
+    unit: bool = False
 
     @classmethod
-    def of(cls, vectors_Rd: np.ndarray) -> "Scaling":
+    def of(cls, vectors_Rd: np.ndarray, *, unit: bool = False) -> "Scaling":
         """Return the scaling that some records suggest."""
         vectors = vectors_Rd.astype(np.float64)
-        return cls(vectors.mean(0), max(float(np.sqrt(vectors.var(0).mean())), 1e-12))
+        return cls(vectors.mean(0), max(float(np.sqrt(vectors.var(0).mean())), 1e-12), unit)
 
     def __call__(self, vectors_Nd: np.ndarray) -> Float64[np.ndarray, "N k"]:
-        """Return scaled features, shape [N, d + 1]."""
+        """Return scaled features, shape [N, d + 1], or [N, d] without a constant."""
+        if self.unit:
+            return units(vectors_Nd) * np.sqrt(len(self.mean))
         scaled = (vectors_Nd.astype(np.float64) - self.mean) / self.std
         return np.column_stack([scaled, np.ones(len(scaled))])
 
@@ -67,12 +76,13 @@ def trained(
     schedule: Schedule,
     seed: tuple[int, ...],
     points: int = 1,
+    unit: bool = False,
 ) -> Trained:
-    """Return heads trained by gradient descent on halves of the attacker's records."""
+    """Return heads trained by gradient descent on halves of the attacker's records; ``unit`` as in :class:`Scaling`."""
     refuse_unknown_classes(owned, num_classes)
 
     def compute() -> Trained:
-        held, scaling = halves(len(owned), shadows, seed=(*seed, 0)), Scaling.of(owned.vectors)
+        held, scaling = halves(len(owned), shadows, seed=(*seed, 0)), Scaling.of(owned.vectors, unit=unit)
         weights = _stacked.train(
             scaling(owned.vectors).astype(np.float32),
             owned.labels,
@@ -84,7 +94,7 @@ def trained(
         )
         return Trained(weights, held, scaling)
 
-    settings = (num_classes, shadows, schedule, seed, points)
+    settings = (num_classes, shadows, schedule, seed, points, unit)
     return _kept_heads.of(compute, owned.vectors, owned.labels, settings=settings)
 
 
@@ -96,6 +106,7 @@ def ridge_pairs(
     shadows: int,
     penalty: float,
     seed: tuple[int, ...],
+    unit: bool = False,
 ) -> Pairs:
     """Return the paired outputs of ridge heads on halves of the attacker's records.
 
@@ -106,11 +117,12 @@ def ridge_pairs(
         shadows: how many heads.
         penalty: lambda, per record of a half, of features whose variance is 1 on average.
         seed: of the halves.
+        unit: as in :class:`Scaling`.
     """
     refuse_unknown_classes(owned, num_classes)
 
     def compute() -> Pairs:
-        held, scaling = halves(len(owned), shadows, seed=(*seed, 0)), Scaling.of(owned.vectors)
+        held, scaling = halves(len(owned), shadows, seed=(*seed, 0)), Scaling.of(owned.vectors, unit=unit)
         return _ridge.paired(
             scaling(owned.vectors),
             owned.labels,
@@ -120,7 +132,7 @@ def ridge_pairs(
             asked=None if asked is None else (scaling(asked[0]), asked[1]),
         )
 
-    settings = (num_classes, shadows, penalty, seed)
+    settings = (num_classes, shadows, penalty, seed, unit)
     return _kept_pairs.of(compute, owned.vectors, owned.labels, *(asked or ()), settings=settings)
 
 
@@ -148,4 +160,5 @@ class ShadowAttack(ModelAttack):
             schedule=Schedule(epochs=max(self.epochs, points)),
             seed=(self.seed, seen.client),
             points=points,
+            unit=seen.unit,
         )

@@ -64,4 +64,5 @@ class LiraOnline(ModelAttack):
             shadows=self.shadows,
             penalty=self.penalty,
             seed=(self.seed, seen.client),
+            unit=seen.unit,
         )

@@ -3,6 +3,7 @@
 Neither is the truth: nothing there says who was a member, and deleting ``truth/`` changes no score.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,22 +29,25 @@ def seen_by(tier: Tier, view: "RunView", candidates: Records) -> tuple[ServerVie
     Raises:
         NotApplicableError: the run keeps nothing that such an attacker would have.
     """
-    server = view.transcript.seen_by_server(view.reference)
+    server = view.server
     match tier:
         case "insider":
-            return InsiderView(server.releases, server.reference, personal=_personal(view.run)), candidates
+            held = personal(view.run, view.run.completed)
+            return InsiderView(
+                server.releases, server.reference, setup=server.setup, personal=held
+            ), candidates
         case "client":
             encoder = _Encoder.of(view.run)
             reference = None if view.reference is None else encoder.embedded(view.reference)
-            last = view.transcript.seen_by_server(reference).only(encoder.round)
+            last = replace(server, reference=reference).only(encoder.round)
             return last, encoder.embedded(candidates)
         case _:
             return server, candidates
 
 
-def _personal(run: Run) -> dict[int, Update]:
-    """Return the parameters that every client ended with."""
-    params = _params(_state(run, run.completed))
+def personal(run: Run, rounds: int) -> dict[int, Update]:
+    """Return the parameters that every client had after so many rounds, of which a run keeps the last two."""
+    params = _params(_state(run, rounds))
     return {
         client: Update(named={name: p[client] for name, p in params.items()}, means="weights")
         for client in range(len(run.info.clients))

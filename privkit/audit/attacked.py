@@ -9,7 +9,7 @@ import numpy as np
 
 from attacks._base import BEYOND, AbstractAttack, NotApplicableError
 from attacks._known_noise import sent_instead
-from attacks._models import shows_models
+from attacks._models import shows_models, unsent
 from attacks.hijack._base import AbstractHijack
 from privkit.audit import taken
 from privkit.audit.by_round import Progress
@@ -132,7 +132,15 @@ def _one_attack(work: Work, attack: AbstractAttack, answers: list[taken.Truth], 
         rounds=work.cell.rounds,
         not_gaussian=work.not_gaussian,
     )
+    found = replace(found, knows=(*found.knows, *_unsent(work, attack)))
     return found if attack.family is None else replace(found, compared=compared(judged, tried=tried))
+
+
+def _unsent(work: Work, attack: AbstractAttack) -> tuple[str, ...]:
+    """Return, in words, what stands between embedding and head that a server does not have; nothing above its tier."""
+    if attack.reads == "prototypes" or attack.assumed.tier in BEYOND:
+        return ()
+    return tuple(dict.fromkeys(said for view in work.views if (said := unsent(view.server))))
 
 
 def hold_against_claim(work: Work, attack: AbstractAttack, judged: taken.Judged) -> None:

@@ -1,25 +1,28 @@
 """Scores from each round alone, of records that are asked about in many; a round's passes serve all attacks."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from attacks._base import AbstractAttack
+from attacks._base import AbstractAttack, NotApplicableError
 from attacks.gradient._base import GradientAttack
 from attacks.statistics.scores import as_scores
 from privkit.audit import _tuned
-from privkit.exposure import ClientRecords
+from privkit.exposure import ClientRecords, GradientView
 from privkit.store import Run
 from privkit.transcript import Records, ServerView
 
 Progress = Callable[[str, int, int], None]
+Views = Callable[[], Iterator[tuple[int, GradientView]]]
 
 
 class ByRound:
     """What attacks say of a run's candidates from one round at a time."""
 
-    def __init__(self, run: Run, candidates: ClientRecords) -> None:
+    def __init__(self, run: Run, candidates: ClientRecords, views: Views | None = None) -> None:
+        """Take a run, whose views are by default those of the gradient lab."""
         self._run, self._candidates = run, candidates
+        self._views: Views = views or (lambda: _tuned.by_round(run))
         self._found: dict[str, dict[int, np.ndarray] | Exception] = {}
 
     def score(self, attacks: Iterable[GradientAttack], progress: Progress) -> None:
@@ -28,10 +31,13 @@ class ByRound:
         if not todo:
             return
         self._found.update({attack.label: {} for attack in todo})
-        for round, view in _tuned.by_round(self._run):
-            progress("rounds", round, self._run.rounds)
-            for attack in todo:
-                self._one(attack, round, view)
+        try:
+            for round, view in self._views():
+                progress("rounds", round, self._run.rounds)
+                for attack in todo:
+                    self._one(attack, round, view)
+        except NotApplicableError as reason:
+            self._found.update({attack.label: reason for attack in todo})
         progress("rounds", self._run.rounds, self._run.rounds)
 
     def _one(self, attack: GradientAttack, round: int, view: ServerView) -> None:

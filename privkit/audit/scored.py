@@ -2,19 +2,21 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
 import attacks
 from attacks._base import BEYOND, AbstractAttack, NotApplicableError
-from attacks.gradient._base import GradientAttack
+from attacks.gradient._base import GradientAttack, PersonalMap
 from privkit import atomic, by_content, plug
-from privkit.audit import _tuned
-from privkit.audit._beyond import seen_by
+from privkit.audit import _tuned, heads
+from privkit.audit._beyond import personal, seen_by
 from privkit.audit.by_round import ByRound, Progress, finite
+from privkit.audit.heads import NO_MAP, Steps, asked, shows_steps
+from privkit.audit.setup import config_of, setup_of
 from privkit.errors import InputError
 from privkit.exposure import BatchRecords, ClientRecords, GradientView
 from privkit.models._cache import sha256_of
@@ -50,6 +52,7 @@ class RunView:
     transcript: Transcript
     reference: Records | None
     questions: dict[str, Records | None]
+    _by_round: "dict[PersonalMap, ByRound | None]" = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run) -> "RunView":
@@ -68,17 +71,43 @@ class RunView:
 
     @cached_property
     def gradients(self) -> GradientView:
-        """Return what the server of a run that tuned a transformer has; computing it passes every candidate."""
+        """Return what the server of a run has of gradients, or of steps; computing it passes every candidate."""
+        if self._steps is not None:
+            return self._steps.whole()
         return _tuned.seen(self.run)
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Return what attacks can read in this run."""
-        return ("gradients",) if _tuned.tunes(self.run.info.config) else ("prototypes", "weights")
+        if _tuned.tunes(self.run.info.config):
+            return ("gradients",)
+        return ("prototypes", "weights") if self._steps is None else ("prototypes", "weights", "gradients")
+
+    @cached_property
+    def server(self) -> ServerView:
+        """Return what the server saw and owns, and what is public of the model."""
+        seen = self.transcript.seen_by_server(self.reference)
+        return seen if _tuned.tunes(self.run.info.config) else replace(seen, setup=setup_of(self.run))
+
+    def asked(self, attack: AbstractAttack) -> Records | None:
+        """Return the candidates of an attack: of steps between messages, with the question that they answer."""
+        found = self.questions.get(attack.asks_about)
+        if self._steps is None or attack.reads != "gradients" or found is None:
+            return found
+        return self._steps.candidates
+
+    @cached_property
+    def _steps(self) -> "Steps | None":
+        """Return what the server of a run that sends heads has of the steps between messages."""
+        records = self.questions["records"]
+        config = None if _tuned.tunes(self.run.info.config) else config_of(self.run)
+        if records is None or config is None or not shows_steps(self.run, config):
+            return None
+        return Steps(self.server, asked(records), config, self.run.info, partial(personal, self.run))
 
     def score(self, attack: AbstractAttack) -> Scores:
         """Return finite scores of each candidate the attack asks about, from the cache if they are there."""
-        candidates = self.questions.get(attack.asks_about)
+        candidates = self.asked(attack)
         if candidates is None:
             raise KeyError(attack.asks_about)
         tier = attack.assumed.tier
@@ -104,13 +133,24 @@ class RunView:
 
     def prepare(self, attacks: Iterable[AbstractAttack], progress: Progress) -> None:
         """Score what is asked about in many rounds with all attacks at once, where scores are not kept already."""
-        asked, rounds = self.questions["records"], self._rounds
-        if asked is not None and rounds is not None:
-            on_rounds = [attack for attack in attacks if isinstance(attack, GradientAttack)]
-            rounds.score([attack for attack in on_rounds if self._cached(attack, asked) is None], progress)
+        todo: dict[PersonalMap, list[GradientAttack]] = {}
+        for attack in attacks:
+            own = self.asked(attack)
+            if isinstance(attack, GradientAttack) and own is not None and self._cached(attack, own) is None:
+                todo.setdefault(attack.personal_map, []).append(attack)
+        for personal_map, several in todo.items():
+            if (rounds := self._rounds(personal_map)) is not None:
+                rounds.score(several, progress)
 
-    @cached_property
-    def _rounds(self) -> ByRound | None:
+    def _rounds(self, personal_map: PersonalMap) -> ByRound | None:
+        """Return what scores candidates round by round, behind some map; ``None`` where each is asked about in one."""
+        if personal_map not in self._by_round:
+            self._by_round[personal_map] = self._passed(personal_map)
+        return self._by_round[personal_map]
+
+    def _passed(self, personal_map: PersonalMap) -> ByRound | None:
+        if self._steps is not None:
+            return ByRound(self.run, self._steps.candidates, partial(self._steps.by_round, personal_map))
         asked = self.questions["records"]
         return ByRound(self.run, asked) if isinstance(asked, ClientRecords) else None
 
@@ -118,20 +158,29 @@ class RunView:
         """Return scores from all that was sent. Ties are an answer: what covers everything says of all the same."""
         scores = self._cached(attack, candidates)
         if scores is None:
-            rounds = self._rounds
-            if rounds is not None and isinstance(attack, GradientAttack):
-                rounds.score([attack], lambda stage, done, total: None)
-                scores = _over_rounds(attack, rounds.of(attack))
-            else:
-                scores = _at_once(attack, self.gradients, candidates)
+            scores = self._scored_on_gradients(attack, candidates)
             _write(self._kept(attack), self._key_on_gradients(attack, candidates), candidates, scores)
         return scores
+
+    def _scored_on_gradients(self, attack: AbstractAttack, candidates: Records) -> Scores:
+        if not isinstance(attack, GradientAttack):
+            return _at_once(attack, self.gradients, candidates)
+        if self._steps is None and attack.personal_map != "identity":
+            raise NotApplicableError(NO_MAP)
+        rounds = self._rounds(attack.personal_map)
+        if rounds is None:
+            return _at_once(attack, self.gradients, candidates)
+        rounds.score([attack], lambda stage, done, total: None)
+        return _over_rounds(attack, rounds.of(attack))
 
     def _cached(self, attack: AbstractAttack, candidates: Records) -> Scores | None:
         return _read(self._kept(attack), self._key_on_gradients(attack, candidates))
 
     def _key_on_gradients(self, attack: AbstractAttack, candidates: Records) -> str:
-        return self._key(attack, self.transcript.seen_by_server(self.reference), candidates)
+        view = self.server
+        if self._steps is not None and isinstance(attack, GradientAttack) and attack.personal_map == "own":
+            view = seen_by("insider", self, candidates)[0]
+        return self._key(attack, view, candidates)
 
     def _kept(self, attack: AbstractAttack) -> Path:
         """Return the file of an attack's scores: cosine.parquet, or cosine-client.parquet if it says what it is."""
@@ -190,8 +239,8 @@ def _scored(attack: AbstractAttack, view: ServerView, candidates: Records) -> np
 
 @cache
 def _code() -> str:
-    """Return the sha256 of all attack code: scores that other code computed are computed again."""
-    files = sorted(Path(attacks.__file__).parent.rglob("*.py"))
+    """Return the sha256 of all attack code, steps of heads included: other code's scores are computed again."""
+    files = [*sorted(Path(attacks.__file__).parent.rglob("*.py")), Path(heads.__file__)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -102,7 +102,7 @@ def judge(attack: AbstractAttack, views: list[RunView], answers: list[Truth]) ->
     found = [view.score(attack) for view in views]
     members, clusters, runs, clients, rounds, expected = [], [], [], [], [], []
     for r, (view, truth) in enumerate(zip(views, answers, strict=True)):
-        asked = view.questions[attack.asks_about]
+        asked = view.asked(attack)
         members.append(truth.answers[attack.asks_about])
         assert asked is not None
         chains = np.stack([asked.clients, asked.shared], axis=1)
