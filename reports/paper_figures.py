@@ -1,6 +1,7 @@
-"""The figures about defenses as files that a paper includes, over any number of audits."""
+"""Figures as files that a paper includes, over any number of audits."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,17 @@ _DATELESS: Mapping[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pd
 
 
 def write(cells: Sequence[DefenseCell], folder: Path) -> list[Path]:
-    """Write every figure that the cells have the numbers for, as PNG, SVG and PDF, and return the files."""
-    written = []
-    for name, draw in FIGURES.items():
-        with ink.printing(), ink.drawing(name):
-            figure = draw(cells)
-            if figure is not None:
-                written += [_save(figure, folder / f"{name}.{kind}", kind) for kind in _DATELESS]
-    return written
+    """Write every figure about defenses that the cells have the numbers for, and return the files."""
+    return [file for name, draw in FIGURES.items() for file in write_one(name, partial(draw, cells), folder)]
+
+
+def write_one(name: str, draw: Callable[[], Figure | None], folder: Path) -> list[Path]:
+    """Write one figure, if there is one to draw, as PNG, SVG and PDF, and return the files."""
+    with ink.printing(), ink.drawing(name):
+        figure = draw()
+        if figure is None:
+            return []
+        return [_save(figure, folder / f"{name}.{kind}", kind) for kind in _DATELESS]
 
 
 def _save(figure: Figure, path: Path, kind: str) -> Path:

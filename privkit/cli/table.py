@@ -18,6 +18,7 @@ class Kind(StrEnum):
     UTILITY = "utility"
     DEFENSES = "defenses"
     GENERALIZATION = "generalization"
+    FRONTIER = "frontier"
 
 
 class Format(StrEnum):
@@ -60,20 +61,21 @@ def table(
     figures: Path | None = typer.Option(
         None,
         "--figures",
-        help="Defenses: a folder for the figures too, each as PNG, SVG and PDF.",
+        help="Defenses and frontier: a folder for the figures too, each as PNG, SVG and PDF.",
     ),
 ) -> None:
     """Print one table over several runs. One row per run and cell, or per run, cell and attack."""
     from privkit.errors import InputError
 
     folders = expanded(runs)
-    if kind in (Kind.ATTACKS, Kind.DEFENSES) and (against is not None or percent or beside):
+    if kind in (Kind.ATTACKS, Kind.DEFENSES, Kind.FRONTIER) and (against is not None or percent or beside):
         raise InputError(
             "--against, --percent and --beside are about accuracy; leave them out, or ask for privkit table utility."
         )
-    if kind is not Kind.DEFENSES and figures is not None:
+    if kind not in (Kind.DEFENSES, Kind.FRONTIER) and figures is not None:
         raise InputError(
-            "--figures is about defenses of the gradient lab; leave it out, or ask for privkit table defenses."
+            "--figures is about defenses of the gradient lab and frontiers; leave it out, or ask for privkit table "
+            "defenses or frontier."
         )
     if kind is Kind.GENERALIZATION and against is not None:
         raise InputError("--against compares cells of privkit table utility; leave it out, or ask for that.")
@@ -84,6 +86,8 @@ def table(
             made = _utility(folders, against, beside, percent=percent)
         case Kind.DEFENSES:
             made = _defenses(folders, figures)
+        case Kind.FRONTIER:
+            made = _frontier(folders, figures)
         case Kind.GENERALIZATION:
             made = _generalization(folders, beside, percent=percent)
     texts = {Format.MD: made.markdown, Format.CSV: made.csv, Format.TEX: made.latex, Format.JSON: made.json}
@@ -104,6 +108,23 @@ def _defenses(folders: list[Path], figures: Path | None) -> "Table":
         from reports import paper_figures
 
         for file in paper_figures.write(cells, figures):
+            typer.echo(f"Figure: {file}", err=True)
+    return made
+
+
+def _frontier(folders: list[Path], figures: Path | None) -> "Table":
+    from functools import partial
+
+    from reports import findings_file, frontier_table
+
+    made, cells = frontier_table.frontier_table(
+        [(run.as_posix(), findings_file.of_run(run)) for run in folders]
+    )
+    if figures is not None:
+        from reports import paper_figures
+        from reports.figures import frontier
+
+        for file in paper_figures.write_one("frontier", partial(frontier.draw, cells), figures):
             typer.echo(f"Figure: {file}", err=True)
     return made
 
