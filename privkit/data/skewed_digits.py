@@ -1,20 +1,21 @@
 """The digits of all domains over many clients with label skew: what runs without a download."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from privkit.data._base import Labelled
-from privkit.data._skew import AbstractSkewedData
+from privkit.data._base import Domain, Labelled
+from privkit.data._skew import AbstractSkewedData, capped, clients_of
 from privkit.data.digits import NUM_CLASSES, Digits, DomainName
 
 _HELD_OUT = 0.2
 
 
 class SkewedDigits(AbstractSkewedData):
-    """Ten digits in four styles, mixed, shared out over clients; the last fifth of each class and style is tested."""
+    """Ten digits in four styles, mixed and shared out over clients."""
 
     domains: tuple[DomainName, ...] = Field(
         default=("mnist", "optdigits", "pendigits", "syn"),
@@ -23,6 +24,12 @@ class SkewedDigits(AbstractSkewedData):
     )
     per_style: int = Field(
         default=200, ge=2, le=200, description="records per class and style, the first in stored order"
+    )
+
+    tests: Literal["own", "shared"] = Field(
+        default="own",
+        description="test each client on records of its own (split.test), or all on the last fifth of each class and "
+        "style, which nobody trains on",
     )
 
     citation: ClassVar[str] = "lecun1998gradient, alpaydin1998optical, alpaydin1996pen, hsu2019"
@@ -36,6 +43,21 @@ class SkewedDigits(AbstractSkewedData):
         """Return nothing: the records are stored with privkit."""
         return {}
 
+    def load(self) -> tuple[Domain, ...]:
+        if self.tests == "shared":
+            return super().load()
+        train, test = self.parts()
+        whole = Labelled(*map(np.concatenate, zip(*map(_arrays, (train, test)), strict=True)))
+        found = clients_of(
+            capped(whole, self.per_class),
+            test,
+            clients=self.clients,
+            alpha=self.alpha,
+            seed=self.partition_seed,
+            empty=self.empty,
+        )
+        return tuple(replace(domain, test=None) for domain in found)
+
     def parts(self) -> tuple[Labelled, Labelled]:
         """Return four fifths of each class and style, and the last fifth of each, in stored order."""
         domains = Digits(domains=self.domains, per_class=self.per_style).load()
@@ -43,6 +65,10 @@ class SkewedDigits(AbstractSkewedData):
         y = np.concatenate([domain.labels for domain in domains])
         tested = np.concatenate([_tested(domain.labels) for domain in domains])
         return Labelled(x[~tested], y[~tested]), Labelled(x[tested], y[tested])
+
+
+def _arrays(part: Labelled) -> tuple[np.ndarray, np.ndarray]:
+    return part.records, part.labels
 
 
 def _tested(labels: np.ndarray) -> np.ndarray:
