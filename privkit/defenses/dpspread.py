@@ -53,7 +53,7 @@ class DpSpread(AbstractReleaseDefense):
         "uncertainty get; only ratios matter, the first two are above 0, and what has 0 is not sent",
     )
     threshold: float = Field(
-        default=2.0,
+        default=4.0,
         ge=0,
         description="classes whose noisy count is below this many standard deviations of its noise, or below 1, are "
         "taken for absent by the server",
