@@ -341,15 +341,20 @@ def test_blocks_that_do_not_divide_embeddings_are_refused_before_anything_is_wri
 # ---------------------------------------------------------------------- audits, and the published study
 
 
-def test_an_audit_says_that_nothing_is_promised_and_why_attacks_on_plain_heads_have_no_number(run):
+def test_an_audit_says_that_nothing_is_promised_and_what_attacks_on_heads_and_steps_take_for_the_map(run):
     from privkit.audit.run import audit
     from reports.findings import Verdict
 
     found = audit(run.path)
     assert found.failed == ()
     assert found.verdict is Verdict.NOT_COVERED
-    reasons = {str(row) for row in found.cells}
-    assert any("plain heads" in reason for reason in reasons)
+    rows = {row.attack: row for row in found.cells[0].taken}
+    for name in ("loss", "rmia", "projres", "matched_filter"):
+        assert rows[name].auc is not None
+        assert (
+            "the client's rotation in 4 blocks is not sent; scored as if it were the identity"
+            in rows[name].knows
+        )
 
 
 def test_the_study_has_every_method_on_every_domain_held_out():
