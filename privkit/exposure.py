@@ -99,6 +99,7 @@ class GradientView(ServerView):
 
     Attributes:
         batch_size: records behind one upload, of all its senders together, which the server knows.
+        sizes: the same of each client whose uploads have another number behind them, such as one of few records.
         senders: clients whose messages one upload is the mean of, under secure aggregation.
         repeatable: whether passes are those that clients made, and not without their dropout, say.
         transport: numbers that uploads were sent in: ``fp32``, ``fp16``, ``bf16`` or ``int8``.
@@ -111,6 +112,7 @@ class GradientView(ServerView):
     """
 
     batch_size: int
+    sizes: Mapping[int, int] = field(default_factory=dict)
     senders: int = 1
     repeatable: bool = True
     transport: str = "fp32"

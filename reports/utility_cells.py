@@ -193,6 +193,8 @@ def _provenance(findings: Findings, cell: str) -> Mapping[str, Any]:
 def trained(config: Mapping[str, Any]) -> str:
     """Return, in words, what the clients of a configuration train."""
     model, mixed = config.get("model"), config.get("mixed")
+    if config.get("tuning"):
+        return f"{config['tuning']['name']} inside {config['backbone']['name']}, trained head"
     if not isinstance(model, Mapping):
         return "recorded by other code" if model is None else str(model)
     if not mixed:

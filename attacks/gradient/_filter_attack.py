@@ -69,7 +69,7 @@ class FilterAttack(GradientAttack):
                 rounding=shown.rounding_of(_like_an_upload(shown, names)),
             ).auc
 
-        return shown.once(("expected", noise, names), told)
+        return shown.once(("expected", noise, names, shown.batch_size), told)
 
     @abstractmethod
     def shown(self, seen: Seen) -> Seen:

@@ -61,7 +61,7 @@ class Seen:
     @property
     def batch_size(self) -> int:
         """Return the number of records behind the upload."""
-        return self.view.batch_size
+        return self.view.sizes.get(self.release.client, self.view.batch_size)
 
     @property
     def is_gradient(self) -> bool:

@@ -37,12 +37,6 @@ def by_round(run: Run) -> Iterator[tuple[int, GradientView]]:
     yield from by_round(run)
 
 
-def in_words(config: Mapping[str, Any]) -> str:
-    """Return, in words, what the clients of such a run train."""
-    backbone, tuning = config["backbone"]["name"], config["tuning"]["name"]
-    return f"{tuning} inside {backbone}, trained head"
-
-
 def batch_ceiling(transcripts: Iterable[Transcript]) -> AbstractCurve | None:
     """Return what noise alone allows an attacker that asks whether a record was in one batch.
 

@@ -18,6 +18,7 @@ from privkit.audit.chosen import choices
 from privkit.audit.compared import compared
 from privkit.audit.inverted import invert
 from privkit.audit.left import left
+from privkit.audit.noisy_gradients import gradient_checks, gradient_noise
 from privkit.audit.noisy_weights import weight_checks, weight_noise
 from privkit.audit.promised import worst_event
 from privkit.audit.white_box import Seen, checks, noise
@@ -64,8 +65,9 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
 
 def look_inside(work: Work, seen: Sequence[Seen]) -> None:
     """Make every check that what was computed before the noise allows, and look for vectors that were sent twice."""
-    work.residuals = (noise(seen) | weight_noise(seen)).get("noise")
+    work.residuals = (noise(seen) | weight_noise(seen) | gradient_noise(seen)).get("noise")
     work.checks = checks(seen) | choices(work.cell, seen) | weight_checks(seen)
+    work.checks |= gradient_checks(seen)
     work.p_values |= {name: check.p_value for name, check in work.checks.items()}
     work.repeated = [found for view in work.views if (found := taken.repeated(view))]
 

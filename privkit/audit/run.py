@@ -28,6 +28,7 @@ from privkit.methods._base import AbstractMethod
 from privkit.personal import PersonalModel
 from reports import numbers
 from reports.findings import CellFindings, Findings, Line, NoiseScale, Verdict
+from reports.utility_cells import trained
 
 
 def audit(
@@ -143,6 +144,7 @@ def judged(work: Work, family: Holm) -> tuple[Verdict, tuple[str, ...]]:
         significance=SIGNIFICANCE / tests,
         tightness=_tightness(work),
         share=work.canary_share,
+        plants=work.plants,
     )
     return decide(claim, violations=violations, evidence=evidence)
 
@@ -207,7 +209,7 @@ def _smallest(family: Holm, cell: str, attack: str) -> float | None:
 def of_model(config: Mapping[str, Any]) -> str:
     """Return, in words, what the clients of a run train, from its configuration as plain values."""
     if _tuned.tunes(config):
-        return _tuned.in_words(config)
+        return trained(config)
     model, mixed = config.get("model"), config.get("mixed")
     if not isinstance(model, dict) or "method" not in config:
         return "recorded by other code" if model is None else str(model)

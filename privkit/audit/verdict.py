@@ -46,6 +46,7 @@ class Evidence:
         significance: what one test gets of the family-wise error.
         tightness: mu that canaries show / mu claimed, with its interval; ``None`` when none was scored.
         share: mu that canaries can show at most / mu claimed, in (0, 1]: what they move of everything noise was put on.
+        plants: whether canaries can be planted in such a run at all.
     """
 
     mu: float | None
@@ -57,6 +58,7 @@ class Evidence:
     significance: float
     tightness: Estimate | None = None
     share: float = 1.0
+    plants: bool = True
 
     @property
     def power(self) -> float:
@@ -125,6 +127,11 @@ def _doubt(evidence: Evidence) -> str:
         return (
             f"{_MISSING[evidence.relation]} {evidence.relation.value!r}; clip and noise are as claimed where what was "
             "computed before the noise is in hand, and no attack of its own tests them"
+        )
+    if not evidence.plants:
+        return (
+            "no canary can be planted in a run that tunes a transformer, so a missing clip would go unseen; that the "
+            "noise is as large as claimed was tested on what was sent"
         )
     if evidence.relation not in _REPLACEMENTS and evidence.shortest is None:
         return (

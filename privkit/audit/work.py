@@ -15,7 +15,7 @@ from accountant.moments import moments_sensitivity
 from accountant.tradeoff import AbstractCurve, GaussianCurve
 from attacks._base import AbstractAttack
 from privkit.audit import taken
-from privkit.audit._tuned import batch_ceiling
+from privkit.audit._tuned import batch_ceiling, tunes
 from privkit.audit.cells import Cell
 from privkit.audit.promised import kept_filter, promised, worst_event
 from privkit.audit.scored import RunView
@@ -92,6 +92,11 @@ class Work:
         """Return how much of the claimed mu canaries can show: of moments, they move sums and counts, no squares."""
         parts = () if self.event is None else leaves(self.event)
         return min((moved_by_canaries(leaf.contract) for leaf, _ in parts), default=1.0)
+
+    @property
+    def plants(self) -> bool:
+        """Return whether canaries can be planted in such runs."""
+        return not any(tunes(view.run.info.config) for view in self.views)
 
     @property
     def not_gaussian(self) -> str:

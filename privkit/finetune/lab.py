@@ -129,6 +129,13 @@ class Lab:
         sizes = {k: 1.0 if equal else float(len(c.parts.members)) for k, c in enumerate(self.clients)}
         return {k: n / sum(sizes.values()) for k, n in sizes.items()}
 
+    def records_behind(self) -> dict[int, int]:
+        """Return how many records are behind an upload of each client: on average, where they are drawn one by one."""
+        return {
+            k: min(self.config.batch, len(c.parts.members)) * self.config.local_steps
+            for k, c in enumerate(self.clients)
+        }
+
     def rows(self, round: int, client: int) -> list[np.ndarray]:
         """Return the rows of a client's records behind each of its steps in a round."""
         members = self.clients[client].parts.members

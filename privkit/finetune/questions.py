@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from jaxtyping import Int64
 
-from privkit import sealed
+from privkit import fits, sealed
 from privkit.errors import InputError
 from privkit.exposure import BatchRecords, ClientRecords
 from privkit.finetune.config import Kind
@@ -76,8 +76,22 @@ def write(run: Run, lab: Lab) -> None:
         asked["rounds"] = np.repeat([t for t, _ in pairs], [len(rows) for rows, _ in parts])
     reference = Records(vectors=vectors[len(rows) :], labels=public.labels, clients=public.clients)
     records = AskedRecords(**asked) if by_batch else AskedOfClients(**asked)
+    members = np.concatenate([members for _, members in parts])
+    _refuse_twins(lab, records, members)
     run.write_questions(records=records, reference=reference, canaries=None)
-    run.write_answers(members=np.concatenate([members for _, members in parts]))
+    run.write_answers(members=members)
+
+
+def _refuse_twins(lab: Lab, records: Asked, members: np.ndarray) -> None:
+    """Raise if a sentence that is trained on and one that is not are the same to the model."""
+    try:
+        fits.refuse_overlap("questions", records, members)
+    except InputError:
+        raise InputError(
+            "a sentence that is trained on and one that is not are the same to the model, so nobody could tell "
+            f"them apart; raise backbone.max_length ({lab.config.backbone.max_length}), or take repeated sentences out of "
+            "the data."
+        ) from None
 
 
 def read(run: Run) -> Asked:

@@ -154,13 +154,16 @@ class _Seen:
 
     def _view(self) -> GradientView:
         config, reference = self.lab.config, self.run.records("reference")
+        behind = self.lab.records_behind()
         senders = len(self.lab.clients) if config.secure_aggregation else 1
+        whole = sum(behind.values()) if senders > 1 else config.batch * config.local_steps
         if reference is not None:
             reference = None if self.owned is None else reference.where(np.arange(len(self.owned)))
         return GradientView(
             releases=self.releases,
             reference=reference,
-            batch_size=config.batch * config.local_steps * senders,
+            batch_size=whole,
+            sizes={} if senders > 1 else {k: size for k, size in behind.items() if size != whole},
             senders=senders,
             repeatable=self.guard.repeatable,
             transport=config.transport.value,
