@@ -89,8 +89,8 @@ def _refuse_twins(lab: Lab, records: Asked, members: np.ndarray) -> None:
     except InputError:
         raise InputError(
             "a sentence that is trained on and one that is not are the same to the model, so nobody could tell "
-            f"them apart; raise backbone.max_length ({lab.config.backbone.max_length}), or take repeated sentences out of "
-            "the data."
+            f"them apart; raise backbone.max_length ({lab.config.backbone.max_length}), or take repeated sentences "
+            "out of the data."
         ) from None
 
 
