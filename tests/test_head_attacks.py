@@ -54,7 +54,7 @@ def on_steps(name: str, **changes: object) -> GradientAttack:
 def test_fewer_records_than_classes_are_told_from_others_by_one_step_whatever_the_rotations(
     rounds, blocks, rate
 ):
-    """FedOT, n = 16, K = 20, d = 256: after 40 rounds rotations turn members by 18 to 40 degrees, and hide none."""
+    """FedOT, n = 16, K = 20, d = 256: after 40 rounds rotations turn members by 25 to 40 degrees, and hide none."""
     step = federation(0, rounds=rounds, blocks=blocks, turning_rate=rate)
     scores = on_steps("projres").score(step.view, step.candidates)
     assert roc_auc_score(step.members, scores) == 1.0
