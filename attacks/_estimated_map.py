@@ -26,7 +26,10 @@ from privkit.transcript import Records
 ROUNDS = 5
 """Steps that are looked at: a map moves, so that old ones show another."""
 _TURNS = 5
-_PULL = 0.1
+_DRAWS = 8
+_CAUTION = 3.0
+"""So many times what chance suggests is the pull to no turning: where nothing is turned, angles stay small."""
+_LEAST = 1e-3
 _BLOCKS = "blocks"
 
 
@@ -48,36 +51,57 @@ def behind(model: Model, rotation_rbb: Float64[np.ndarray, "r b b"]) -> Model:
     return Model({**model.named, f"map.{_BLOCKS}": rotation_rbb}, setup)
 
 
-def estimated(shown: Sequence[Shown], owned: Records, *, blocks: int) -> Float64[np.ndarray, "r b b"]:
+def estimated(
+    shown: Sequence[Shown], owned: Records, *, blocks: int, records: int
+) -> Float64[np.ndarray, "r b b"]:
     """Return the rotation that steps of one client suggest.
 
     Args:
         shown: some steps; those that changed nothing count for nothing.
         owned: the attacker's records of the client's domain; none give the identity.
         blocks: of the rotation, on its diagonal, r; a public setting.
+        records: about how many are behind a step.
     """
     d = shown[0].change.shape[1]
     rotation_rbb = np.tile(np.eye(d // blocks), (blocks, 1, 1))
-    # rows and their turned counterparts are of length 1 in all, spread over so many directions at most
-    pull = _PULL / max(1, min(shown[0].change.shape[0] - 1, d))
     live = [step for step in shown if step.change.any()]
     if not len(owned) or not live:
         return rotation_rbb
+    pull = _CAUTION * _by_chance(live[-1].model, owned, blocks=blocks, records=records)
     for _ in range(_TURNS):
-        found_rbb = np.mean([_moment(step, owned, rotation_rbb) for step in live], axis=0)
-        rotation_rbb = rotation_of(found_rbb + pull * np.eye(d // blocks))
+        found = [
+            moment(_rows(step.model, owned, rotation_rbb), _of_length_1(-step.change), blocks=blocks)
+            for step in live
+        ]
+        rotation_rbb = rotation_of(np.mean(found, axis=0) + pull * np.eye(d // blocks))
     return rotation_rbb
 
 
-def _moment(
-    step: Shown, owned: Records, rotation_rbb: Float64[np.ndarray, "r b b"]
-) -> Float64[np.ndarray, "r b b"]:
-    """Return how the rows of a step lie to those of the attacker's records, each side of length 1 in all."""
-    name = step.model.layers[0]
-    slopes_Nm = (
-        passes(behind(step.model, rotation_rbb), owned.vectors, owned.labels).traces[name].slopes[:, 0]
-    )
-    raw_md = slopes_Nm.T.astype(np.float64) @ step.model.inputs(owned.vectors)[0]
-    length = np.linalg.norm(raw_md)
-    own_md = raw_md / length if length > 0 else raw_md
-    return moment(own_md, -step.change / np.linalg.norm(step.change), blocks=len(rotation_rbb))
+def _by_chance(model: Model, owned: Records, *, blocks: int, records: int) -> float:
+    """Return how strongly so few records seem turned that are not: the largest of what is skew in their moments."""
+    d = model.named[model.layers[0]].shape[0]
+    straight_rbb = np.tile(np.eye(d // blocks), (blocks, 1, 1))
+    rows_md, rng = _rows(model, owned, straight_rbb), np.random.default_rng(0)
+    found = []
+    for _ in range(_DRAWS):
+        drawn = owned.where(rng.integers(0, len(owned), records))
+        moment_rbb = moment(rows_md, _rows(model, drawn, straight_rbb), blocks=blocks)
+        skew_rbb = (moment_rbb - moment_rbb.transpose(0, 2, 1)) / 2
+        found.append(float(np.linalg.norm(skew_rbb, 2, axis=(1, 2)).max()))
+    return max(float(np.mean(found)), _LEAST / d)
+
+
+def _rows(
+    model: Model, owned: Records, rotation_rbb: Float64[np.ndarray, "r b b"]
+) -> Float64[np.ndarray, "m d"]:
+    """Return the sum that some records give behind a rotation, with their raw inputs in it, of length 1."""
+    name = model.layers[0]
+    passed = passes(behind(model, rotation_rbb), owned.vectors, owned.labels)
+    slopes_Nm = passed.traces[name].slopes[:, 0].astype(np.float64)
+    return _of_length_1(slopes_Nm.T @ model.inputs(owned.vectors)[0])
+
+
+def _of_length_1(rows_md: Float64[np.ndarray, "m d"]) -> Float64[np.ndarray, "m d"]:
+    """Return a matrix of length 1; one of zeros stays as it is."""
+    length = np.linalg.norm(rows_md)
+    return rows_md / length if length > 0 else rows_md

@@ -173,15 +173,19 @@ class Steps:
 
     def _empty(self) -> GradientView:
         """Return a view of nothing, with what is public of every upload."""
-        clients = len(np.unique(self.candidates.clients))
         return GradientView(
             releases=(),
             reference=self._owned(),
             setup=self.view.setup,
-            # half of a client's candidates are its records: the split is public, who is on which side is not
-            batch_size=max(1, round(len(self.candidates) / (2 * max(clients, 1)))),
+            batch_size=self.batch_size,
             repeatable=not self.config.model.dropout,
         )
+
+    @property
+    def batch_size(self) -> int:
+        """Return about how many records a client has: half of its candidates, since the split is public."""
+        clients = len(np.unique(self.candidates.clients))
+        return max(1, round(len(self.candidates) / (2 * max(clients, 1))))
 
     def _owned(self) -> Records | None:
         reference = self.view.reference
@@ -206,14 +210,14 @@ class _Estimated:
         owned, blocks = self._steps.view.reference, self._steps.view.setup.blocks
         if owned is None or not len(owned):
             raise NotApplicableError(f"the attacker owns no records to estimate a map by; {OWN_MORE}")
-        found = {}
+        records, found = self._steps.batch_size, {}
         for client, model in models.items():
             change = _change(step, client, model.layers[:1]).payload
             assert isinstance(change, Update)
             seen = self._shown.setdefault(client, [])
             seen.append(Shown(model, change.named[model.layers[0]]))
             del seen[:-ROUNDS]
-            found[client] = behind(model, estimated(seen, owned.of(client), blocks=blocks))
+            found[client] = behind(model, estimated(seen, owned.of(client), blocks=blocks, records=records))
         return found
 
 
