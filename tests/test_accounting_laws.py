@@ -112,7 +112,8 @@ def test_exact_is_never_above_another_accountant(sigmas: list[float], rounds: in
     want = gaussian.epsilon_from_mu(mu=math.sqrt(rounds) * math.hypot(*(1 / s for s in sigmas)), delta=delta)
     assert found["exact"] == pytest.approx(want, rel=1e-12, abs=1e-15)
     assert found["exact"] <= min(found.values()) * (1 + 1e-11)
-    assert found["Renyi"] <= want * 1.6 + 1.0  # Canonne, Kamath and Steinke lose little
+    if delta <= 0.1:  # Canonne, Kamath and Steinke lose little where delta is small
+        assert found["Renyi"] <= want * 1.6 + 1.0
 
 
 @settings(max_examples=6)

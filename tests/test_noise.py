@@ -64,6 +64,11 @@ def test_keyed_numbers_are_what_they_were() -> None:
         "DROPOUT",
         "SERVER",
         "PARTITION",
+        "PARTICIPATION",
+        "ADAPTATION",
+        "POISSON",
+        "LOCAL_NOISE",
+        "LOCAL_NORMALS",
     ], "a new purpose goes to the end: a number is part of every stream"
 
 
