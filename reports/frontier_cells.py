@@ -59,7 +59,7 @@ class FrontierCell:
 
     def beaten_by(self, other: "FrontierCell") -> bool:
         """Return whether another cell is at least as good in accuracy and in AUC, and better in one of them."""
-        mine, theirs = _point(self), _point(other)
+        mine, theirs = point(self), point(other)
         if mine is None or theirs is None:
             return False
         return theirs[0] >= mine[0] and theirs[1] <= mine[1] and theirs != mine
@@ -78,15 +78,16 @@ def of_audits(audits: Sequence[Audit]) -> tuple[list[FrontierCell], list[str]]:
 
 def frontier(cells: Sequence[FrontierCell]) -> list[FrontierCell]:
     """Return the cells that no other one of the same data set beats; those without both numbers are on no frontier."""
-    known = [one for one in cells if _point(one) is not None]
+    known = [one for one in cells if point(one) is not None]
     return [
         one for one in known if not any(one.beaten_by(other) for other in known if other.data == one.data)
     ]
 
 
-def _point(one: FrontierCell) -> tuple[float, float] | None:
-    accuracy = one.accuracy
-    return None if accuracy is None or one.auc is None else (accuracy.mean, one.auc)
+def point(one: FrontierCell) -> tuple[float, float] | None:
+    """Return accuracy and AUC of a cell; ``None`` where one of them is not known."""
+    accuracy, auc = one.accuracy, one.auc
+    return None if accuracy is None or accuracy.mean is None or auc is None else (accuracy.mean, auc)
 
 
 def _cell(cell: UtilityCell) -> FrontierCell:

@@ -177,7 +177,7 @@ def test_records_and_clients_are_never_mixed(query: Query, relation: Relation) -
     weights = (1.0,) * 5 if query is Query.MOMENTS else ()
     if query is Query.BOUNDED_SCORES or of_clients is relation.about_clients:
         return
-    with pytest.raises(ValueError, match="have no sensitivity under .*; claim"):
+    with pytest.raises(ValueError, match="have no sensitivity under"):
         reach(query, relation, weights)
     leaf = Gaussian(noise_multiplier=1.0, contract=Contract(query=query, relation=relation, weights=weights))
     assert "A2" in {found.id for found in claim(leaf, delta=1e-5).broken}

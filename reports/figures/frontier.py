@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from reports.figures import ink
-from reports.frontier_cells import FrontierCell, frontier
+from reports.frontier_cells import FrontierCell, frontier, point
 
 _WIDTH, _PANEL, _FOOT, _TOP, _KEY = 480.0, 220.0, 34.0, 24.0, 16.0
 _COLUMNS = 3
@@ -15,7 +15,7 @@ _COLUMNS = 3
 
 def draw(cells: Sequence[FrontierCell]) -> Figure | None:
     """Return the figure, a panel per data set; ``None`` if no cell has both numbers."""
-    known = [one for one in cells if one.auc is not None and one.accuracy is not None]
+    known = [one for one in cells if point(one) is not None]
     if not known:
         return None
     names = list(dict.fromkeys(one.data for one in known))
@@ -57,9 +57,9 @@ def _mark(axes: Axes, one: FrontierCell, place: int) -> None:
 
 
 def _point(one: FrontierCell) -> tuple[float, float]:
-    assert one.accuracy is not None
-    assert one.auc is not None
-    return one.accuracy.mean, one.auc
+    found = point(one)
+    assert found is not None
+    return found
 
 
 def _name(figure: Figure, places: dict[str, int]) -> None:
