@@ -3,8 +3,10 @@
 import copy
 
 import numpy as np
+import pytest
 import torch
 
+from privkit.errors import InputError
 from privkit.finetune.lab import Lab
 from privkit.finetune.model import Tuned, logits
 from privkit.finetune.public import STANDARDISING
@@ -40,6 +42,12 @@ def test_a_number_that_never_changes_becomes_0():
     model, texts = fresh()
     model.standardise(texts.take(np.zeros(4, np.int64)))
     assert (read(model, texts) == 0).all()
+
+
+def test_a_head_that_would_read_zeros_alone_is_refused():
+    here = lab(public=1)
+    with pytest.raises(InputError, match="are all alike to the model; own more of them"):
+        assert here.model
 
 
 def test_a_record_s_gradient_is_still_its_own():

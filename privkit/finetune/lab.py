@@ -107,6 +107,7 @@ class Lab:
         model = model.to(self.device)
         if config.standardise:
             model.standardise(self.public.first(STANDARDISING).texts)
+            _refuse_nothing_to_read(model)
         config.defense.prepare(model, self.public, seed=self.seed)
         model = model.to(self.device).eval()
         return model, model.snapshot()
@@ -206,3 +207,12 @@ def _public(clients: tuple[Client, ...], *, most: int, seed: int) -> Public:
     labels = np.concatenate([c.labels[c.parts.reference] for c in clients])
     chosen = keyed(seed, Purpose.SERVER).permutation(len(rows))[:most]
     return Public(texts.take(chosen), labels[chosen], owners[chosen], rows[chosen])
+
+
+def _refuse_nothing_to_read(model: Tuned) -> None:
+    """Raise if the head reads zeros alone, from which nothing is learned and nothing is told."""
+    if model.spread.isinf().all():
+        raise InputError(
+            "standardise: the public records that centre and scale what the head reads are all alike to the model; own "
+            "more of them (public, split.reference), or set standardise to false."
+        )

@@ -52,18 +52,10 @@ class Tuned(nn.Module):
         """Centre and scale what the head reads, number by number, by what these records give at the weights of now.
 
         A number that is the same for all of them becomes 0.
-
-        Raises:
-            InputError: all numbers are.
         """
         features_Nd = torch.from_numpy(embed(self.net, texts, causal=self.causal)).double()
         spread_d = features_Nd.std(0, correction=0)
         flat_d = spread_d <= _FLAT * features_Nd.abs().amax(0)
-        if flat_d.all():
-            raise InputError(
-                f"standardise: the {len(texts)} public records that centre and scale what the head reads are all alike "
-                "to the model; own more of them (public, split.reference), or set standardise to false."
-            )
         self.centre.copy_(features_Nd.mean(0))
         self.spread.copy_(spread_d.masked_fill(flat_d, torch.inf))
         self.standardised = True
