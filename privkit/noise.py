@@ -34,9 +34,11 @@ class Purpose(IntEnum):
     LOCAL_NORMALS = 13
 
 
-def keyed(seed: int, purpose: Purpose, *, round: int = 0, client: int = 0) -> np.random.Generator:
-    """Return the generator for one purpose, round and client of a seeded run."""
-    key = (int(purpose), round, client)
+def keyed(
+    seed: int, purpose: Purpose, *, round: int = 0, client: int = 0, within: tuple[int, ...] = ()
+) -> np.random.Generator:
+    """Return the generator for one purpose, round and client of a seeded run; ``within`` tells several apart."""
+    key = (int(purpose), round, client, *within)
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=key)))
 
 

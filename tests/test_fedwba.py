@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.federation import Engine, Federation
-from privkit.methods._barycentre import assigned, barycentre
+from privkit.methods._free_support import assigned, free_support_barycenter
 from privkit.methods._simplex import onto_simplex, smallest_form
 from privkit.methods.fedwba import PARTICLES, FedWba, stein_direction
 from privkit.personal import PersonalModel
@@ -24,7 +24,7 @@ def wba(**settings) -> FedWba:
     return FedWba.model_validate({"particles": 3, "training": SGD, **settings})
 
 
-# ---------------------------------------------------------------------- barycentre
+# ---------------------------------------------------------------------- barycenter
 
 
 @given(st.integers(0, 999), st.integers(1, 5), st.integers(1, 4))
@@ -40,14 +40,14 @@ def objective(points: np.ndarray, clouds: np.ndarray) -> float:
 
 
 @given(st.integers(0, 999), st.integers(1, 4), st.integers(1, 5), st.integers(1, 4))
-def test_a_barycentre_is_no_worse_than_any_step_before_it_and_than_any_move_of_its_points(
+def test_a_barycenter_is_no_worse_than_any_step_before_it_and_than_any_move_of_its_points(
     seed, clouds, count, dim
 ):
     rng = np.random.default_rng(seed)
     given_, start = rng.standard_normal((clouds, count, dim)), rng.standard_normal((count, dim))
-    values = [objective(barycentre(given_, start, most_steps=n), given_) for n in range(1, 6)]
+    values = [objective(free_support_barycenter(given_, start, most_steps=n), given_) for n in range(1, 6)]
     assert all(b <= a + 1e-12 for a, b in itertools.pairwise(values))
-    found = barycentre(given_, start)
+    found = free_support_barycenter(given_, start)
     for _ in range(5):
         near = found + 1e-6 * rng.standard_normal(found.shape)
         assert objective(near, given_) >= objective(found, given_) - 1e-9
@@ -56,7 +56,7 @@ def test_a_barycentre_is_no_worse_than_any_step_before_it_and_than_any_move_of_i
 @given(st.integers(0, 99))
 def test_in_one_dimension_it_is_the_mean_of_sorted_points(seed):
     clouds = np.random.default_rng(seed).standard_normal((3, 6, 1))
-    found = barycentre(clouds, clouds[0])
+    found = free_support_barycenter(clouds, clouds[0])
     np.testing.assert_allclose(np.sort(found[:, 0]), np.sort(clouds[..., 0], 1).mean(0), atol=1e-12)
 
 
@@ -65,9 +65,9 @@ def test_of_equal_and_of_shifted_clouds_it_is_the_cloud_and_its_shift(seed):
     rng = np.random.default_rng(seed)
     cloud, shift = rng.standard_normal((4, 3)), rng.standard_normal(3)
     turned = cloud[rng.permutation(4)]
-    np.testing.assert_allclose(barycentre(np.stack([cloud, turned]), cloud), cloud, atol=1e-12)
+    np.testing.assert_allclose(free_support_barycenter(np.stack([cloud, turned]), cloud), cloud, atol=1e-12)
     np.testing.assert_allclose(
-        barycentre(np.stack([cloud, turned + shift]), cloud), cloud + shift / 2, atol=1e-9
+        free_support_barycenter(np.stack([cloud, turned + shift]), cloud), cloud + shift / 2, atol=1e-9
     )
 
 
@@ -203,13 +203,13 @@ def test_a_prediction_is_the_mean_of_the_particles_probabilities():
             np.testing.assert_allclose(np.exp(scores[g].numpy()), np.mean(probabilities, 0), rtol=1e-4)
 
 
-def test_one_client_keeps_its_particles_and_several_meet_at_their_barycentre():
+def test_one_client_keeps_its_particles_and_several_meet_at_their_barycenter():
     method = wba()
     sent = {m: x for m, x in federation.uploads(method, 0).items() if isinstance(x, Update)}
     merged = method.merge({}, sent)
     names = sorted(merged)
     flat = [np.concatenate([u.named[n].reshape(3, -1) for n in names], 1) for _, u in sorted(sent.items())]
-    wanted = barycentre(np.stack(flat).astype(np.float64), flat[0].astype(np.float64))
+    wanted = free_support_barycenter(np.stack(flat).astype(np.float64), flat[0].astype(np.float64))
     np.testing.assert_allclose(
         np.concatenate([merged[n].reshape(3, -1) for n in names], 1), wanted, rtol=1e-5, atol=1e-6
     )

@@ -1,6 +1,7 @@
 """Is the noise what was claimed? The white-box check of an auditor who holds the vectors before noise."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -9,15 +10,47 @@ from scipy import special
 from accountant import check
 
 
+class Squares(NamedTuple):
+    """How large standardised noise is: all that a test of its scale reads.
+
+    Attributes:
+        total: sum of squares of noise / claimed standard deviation.
+        coordinates: numbers behind it, at least one.
+    """
+
+    total: float
+    coordinates: int
+
+    @classmethod
+    def of(cls, standardised_D: Float[np.ndarray, " D"]) -> "Squares":
+        """Return that of some noise, at least one number."""
+        if not len(standardised_D):
+            raise ValueError("no residuals: give at least one released coordinate with its clean value.")
+        return cls(float(np.square(standardised_D, dtype=np.float64).sum()), len(standardised_D))
+
+    def with_more(self, other: "Squares") -> "Squares":
+        """Return that of both together."""
+        return Squares(self.total + other.total, self.coordinates + other.coordinates)
+
+    @property
+    def ratio(self) -> float:
+        """Return the standard deviation of the noise over that claimed."""
+        return float(np.sqrt(self.total / self.coordinates))
+
+    @property
+    def p_value(self) -> float:
+        """Return the p-value of :func:`scale_p_value`."""
+        squares = self.coordinates * self.ratio**2
+        return float(special.gammainc(self.coordinates / 2, squares / 2))
+
+
 def scale_ratio(standardised_D: Float[np.ndarray, " D"]) -> float:
     """Return the standard deviation of the noise over that claimed.
 
     Args:
         standardised_D: (released - clean) / claimed standard deviation, per coordinate, at least one.
     """
-    if not len(standardised_D):
-        raise ValueError("no residuals: give at least one released coordinate with its clean value.")
-    return float(np.sqrt(np.mean(np.square(standardised_D, dtype=np.float64))))
+    return Squares.of(standardised_D).ratio
 
 
 def scale_p_value(standardised_D: Float[np.ndarray, " D"]) -> float:
@@ -26,9 +59,7 @@ def scale_p_value(standardised_D: Float[np.ndarray, " D"]) -> float:
     Exact for independent Gaussian noise (chi-square with D degrees of freedom); blind to a missing clip
     and to noise that is reused.
     """
-    coordinates = len(standardised_D)
-    squares = coordinates * scale_ratio(standardised_D) ** 2
-    return float(special.gammainc(coordinates / 2, squares / 2))
+    return Squares.of(standardised_D).p_value
 
 
 def least_scale(parts: Sequence[Float[np.ndarray, " _"]]) -> tuple[int, float]:

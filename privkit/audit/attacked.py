@@ -11,6 +11,7 @@ from attacks._base import BEYOND, AbstractAttack, NotApplicableError
 from attacks._known_noise import sent_instead
 from attacks._models import shows_models, unsent
 from attacks.hijack._base import AbstractHijack
+from attacks.statistics.residuals import Squares
 from privkit.audit import taken
 from privkit.audit.by_round import Progress
 from privkit.audit.choice import Attack
@@ -65,9 +66,9 @@ def attack_cell(work: Work, attacks: Sequence[Attack], progress: Progress) -> li
 
 def look_inside(work: Work, seen: Sequence[Seen]) -> None:
     """Make every check that what was computed before the noise allows, and look for vectors that were sent twice."""
-    work.residuals = (noise(seen) | weight_noise(seen) | gradient_noise(seen)).get("noise")
-    work.checks = checks(seen) | choices(work.cell, seen) | weight_checks(seen)
-    work.checks |= gradient_checks(seen)
+    residuals, sent = (noise(seen) | weight_noise(seen)).get("noise"), gradient_noise(seen)
+    work.noise = sent.get("noise") if residuals is None else Squares.of(residuals)
+    work.checks = checks(seen) | choices(work.cell, seen) | weight_checks(seen) | gradient_checks(sent)
     work.p_values |= {name: check.p_value for name, check in work.checks.items()}
     work.repeated = [found for view in work.views if (found := taken.repeated(view))]
 

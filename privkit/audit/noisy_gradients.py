@@ -9,44 +9,43 @@ sqrt(D)``.
 Source: Johnson, Kotz and Balakrishnan (1995), Chapter 29 (non-central chi-square: stochastically increasing).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 
 import numpy as np
-from jaxtyping import Float64
 
 from attacks._base import NotApplicableError
 from attacks.gradient._noise import noise_of
-from attacks.statistics.residuals import scale_p_value, scale_ratio
+from attacks.statistics.residuals import Squares
 from privkit.audit import _tuned
-from privkit.audit.white_box import Check, Seen
+from privkit.audit.white_box import Check, Seen, noise_names
 from privkit.release import Release, Update
 
 
-def gradient_noise(runs: Sequence[Seen]) -> dict[str, Float64[np.ndarray, " _"]]:
-    """Return what was sent over the claimed standard deviation of its noise: all, and of each client and round.
+def gradient_noise(runs: Sequence[Seen]) -> dict[str, Squares]:
+    """Return how large what was sent is beside its noise as claimed: all, and that of each client and round.
 
-    Of runs that tune a transformer and send gradients with noise, each message apart.
+    Of runs that tune a transformer and send gradients with noise.
     """
-    parts: dict[str, list[np.ndarray]] = {}
+    found: dict[str, Squares] = {}
     for run in runs:
-        for release, flat_D in _uploads(run):
-            for name in ("noise", f"noise of client {release.client}", f"noise of round {release.round}"):
-                parts.setdefault(name, []).append(flat_D)
-    return {name: np.concatenate(found) for name, found in parts.items()}
+        for release, sent in _uploads(run):
+            for name in noise_names(release):
+                found[name] = found[name].with_more(sent) if name in found else sent
+    return found
 
 
-def gradient_checks(runs: Sequence[Seen]) -> dict[str, Check]:
-    """Return a check of the noise on gradients, and of that of each client and round; none where there is no noise."""
+def gradient_checks(noise: Mapping[str, Squares]) -> dict[str, Check]:
+    """Return a check of each part of :func:`gradient_noise`."""
     return {
         name: Check(
-            scale_p_value(found),
-            f"uploads are {scale_ratio(found):.3f} times as long as the {name} alone is claimed to be",
+            sent.p_value, f"uploads are {sent.ratio:.3f} times as long as the {name} alone is claimed to be"
         )
-        for name, found in gradient_noise(runs).items()
+        for name, sent in noise.items()
     }
 
 
-def _uploads(run: Seen) -> Iterator[tuple[Release, Float64[np.ndarray, " D"]]]:
+def _uploads(run: Seen) -> Iterator[tuple[Release, Squares]]:
     config = run.view.run.info.config
     # a mean of several senders' messages has less noise than each
     if not _tuned.tunes(config) or config.get("secure_aggregation"):
@@ -61,5 +60,10 @@ def _uploads(run: Seen) -> Iterator[tuple[Release, Float64[np.ndarray, " D"]]]:
             continue
         if std > 0:
             # a client of fewer records divides by less: its upload then counts as longer than it is, never as shorter
-            flat_D = np.concatenate([np.ravel(sent.named[n]).astype(np.float64) for n in sorted(sent.named)])
-            yield release, flat_D * (config["batch"] / std)
+            times = config["batch"] / std
+            parts = [
+                Squares.of(times * np.ravel(array).astype(np.float64))
+                for array in sent.named.values()
+                if array.size
+            ]
+            yield release, reduce(Squares.with_more, parts)

@@ -12,7 +12,7 @@ from accountant.relations import reach
 from attacks.statistics.residuals import scale_p_value, scale_ratio
 from attacks.statistics.shape import shape_gap, shape_p_value
 from attacks.statistics.sharing import common_p_value, common_share, most_alike
-from privkit.audit.white_box import ROUNDING, Check, Seen
+from privkit.audit.white_box import ROUNDING, Check, Seen, noise_names
 from privkit.errors import InputError
 from privkit.release import Release, Update
 
@@ -70,8 +70,7 @@ def weight_noise(runs: Sequence[Seen]) -> dict[str, Float64[np.ndarray, " _"]]:
     """Return all noise on weights, and that of each client and of each round: a fault may be in one of them."""
     parts: dict[str, list[np.ndarray]] = {}
     for one in (one for run in runs for one in noisy_updates(run)):
-        round, client = one.release.round, one.release.client
-        for name in ("noise", f"noise of client {client}", f"noise of round {round}"):
+        for name in noise_names(one.release):
             parts.setdefault(name, []).append(one.noise)
     return {name: np.concatenate(found) for name, found in parts.items()}
 

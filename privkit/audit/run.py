@@ -8,7 +8,6 @@ from typing import Any
 from accountant.contract import DependsOn, Relation
 from attacks.statistics.estimate import Estimate
 from attacks.statistics.multiple import Holm, holm
-from attacks.statistics.residuals import scale_ratio
 from privkit import plug, store
 from privkit.audit import _tuned, curves, taken
 from privkit.audit.attacked import Progress, attack_cell, keep_scores
@@ -190,11 +189,11 @@ def _violation(work: Work, test: str, p: float | None) -> str:
 
 
 def _noise(work: Work, family: Holm) -> NoiseScale | None:
-    if work.residuals is None:
+    if work.noise is None:
         return None
     return NoiseScale(
-        ratio=scale_ratio(work.residuals),
-        coordinates=len(work.residuals),
+        ratio=work.noise.ratio,
+        coordinates=work.noise.coordinates,
         adjusted_p=family.adjusted[f"{work.cell.name}/noise"],
     )
 

@@ -74,12 +74,11 @@ def noise(runs: Sequence[Seen]) -> dict[str, np.ndarray]:
     """
     parts: dict[str, list[np.ndarray]] = {}
     for seen, one in ((seen, one) for seen, one in _each(runs) if one.scaled):
-        round, client = one.release.round, one.release.client
         labels = one.release.payload.tensors()["labels"]
         real = one.rows[labels < seen.view.run.info.num_classes]
         if 0 < len(real) < len(one.rows):
             parts.setdefault("noise of real classes", []).append(real.ravel())
-        for name in ("noise", f"noise of client {client}", f"noise of round {round}"):
+        for name in noise_names(one.release):
             parts.setdefault(name, []).append(one.flat)
         if len(one.groups.stds) > 1:
             for group in np.unique(one.noisy).tolist():
@@ -91,6 +90,11 @@ def noise(runs: Sequence[Seen]) -> dict[str, np.ndarray]:
         if one.moments is not None:
             parts.setdefault("noise of the moments", []).append(one.moments.ravel())
     return {name: np.concatenate(found) for name, found in parts.items()}
+
+
+def noise_names(release: Release) -> tuple[str, str, str]:
+    """Return the parts of all noise that the noise of a message belongs to."""
+    return "noise", f"noise of client {release.client}", f"noise of round {release.round}"
 
 
 def _scale(runs: Sequence[Seen]) -> Iterator[tuple[str, Check]]:

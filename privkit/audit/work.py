@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
 from accountant.claims import curve
 from accountant.contract import Contract, Query, Relation
 from accountant.cost import total
@@ -14,6 +12,7 @@ from accountant.joint import gaussian_equivalent
 from accountant.moments import moments_sensitivity
 from accountant.tradeoff import AbstractCurve, GaussianCurve
 from attacks._base import AbstractAttack
+from attacks.statistics.residuals import Squares
 from privkit.audit import taken
 from privkit.audit._tuned import batch_ceiling, tunes
 from privkit.audit.cells import Cell
@@ -37,7 +36,7 @@ class Work:
     inversions: list[Inversion] = field(default_factory=list)
     canaries: taken.Judged | None = None
     p_values: dict[str, float | None] = field(default_factory=dict)
-    residuals: np.ndarray | None = None
+    noise: Squares | None = None
     checks: dict[str, Check] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
     shortest: float | None = None

@@ -1,10 +1,11 @@
 """One data set shared out over many clients, who all test on the same records."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 from pydantic import Field
 
 from privkit.data import _dirichlet
@@ -14,6 +15,7 @@ from privkit.data._stored import AbstractStoredData
 from privkit.errors import InputError
 from privkit.noise import Purpose, keyed
 
+_HELD_OUT = 0.2
 TRIES = 100
 """Most draws of ``empty: redraw``."""
 
@@ -75,6 +77,22 @@ class AbstractSkewedData(AbstractStoredData):
             seed=self.partition_seed,
             empty=self.empty,
         )
+
+
+def mixed(domains: Sequence[Labelled]) -> tuple[Labelled, Labelled]:
+    """Return four fifths of each class of every domain, and the last fifth of each, at least one, in stored order."""
+    x = np.concatenate([domain.records for domain in domains])
+    y = np.concatenate([domain.labels for domain in domains])
+    tested = np.concatenate([_last_fifth(domain.labels) for domain in domains])
+    return Labelled(x[~tested], y[~tested]), Labelled(x[tested], y[tested])
+
+
+def _last_fifth(labels: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
+    found = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        found[rows[len(rows) - max(1, int(_HELD_OUT * len(rows))) :]] = True
+    return found
 
 
 def capped(labelled: Labelled, per_class: int | None) -> Labelled:

@@ -8,10 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from privkit.data._base import Domain, Labelled
-from privkit.data._skew import AbstractSkewedData, capped, clients_of
+from privkit.data._skew import AbstractSkewedData, capped, clients_of, mixed
 from privkit.data.digits import NUM_CLASSES, Digits, DomainName
-
-_HELD_OUT = 0.2
 
 
 class SkewedDigits(AbstractSkewedData):
@@ -61,20 +59,8 @@ class SkewedDigits(AbstractSkewedData):
     def parts(self) -> tuple[Labelled, Labelled]:
         """Return four fifths of each class and style, and the last fifth of each, in stored order."""
         domains = Digits(domains=self.domains, per_class=self.per_style).load()
-        x = np.concatenate([domain.records for domain in domains])
-        y = np.concatenate([domain.labels for domain in domains])
-        tested = np.concatenate([_tested(domain.labels) for domain in domains])
-        return Labelled(x[~tested], y[~tested]), Labelled(x[tested], y[tested])
+        return mixed(domains)
 
 
 def _arrays(part: Labelled) -> tuple[np.ndarray, np.ndarray]:
     return part.records, part.labels
-
-
-def _tested(labels: np.ndarray) -> np.ndarray:
-    """Return which records of a style are tested on, shape [N]."""
-    found = np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels):
-        rows = np.flatnonzero(labels == label)
-        found[rows[len(rows) - max(1, int(_HELD_OUT * len(rows))) :]] = True
-    return found

@@ -7,14 +7,11 @@ different clients may hold different drawings.
 from pathlib import Path
 from typing import ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from privkit.data._base import Labelled
-from privkit.data._skew import AbstractSkewedData
+from privkit.data._skew import AbstractSkewedData, mixed
 from privkit.data.objects import CLASSES, DOMAINS, SIDE, DomainName, Objects
-
-_HELD_OUT = 0.2
 
 
 class SkewedObjects(AbstractSkewedData):
@@ -41,16 +38,4 @@ class SkewedObjects(AbstractSkewedData):
     def parts(self) -> tuple[Labelled, Labelled]:
         """Return the drawings of four fifths of the things of each kind, and of the last fifth, in stored order."""
         domains = Objects(domains=self.domains, side=self.side).load()
-        x = np.concatenate([domain.records for domain in domains])
-        y = np.concatenate([domain.labels for domain in domains])
-        tested = np.concatenate([_tested(domain.labels) for domain in domains])
-        return Labelled(x[~tested], y[~tested]), Labelled(x[tested], y[tested])
-
-
-def _tested(labels: np.ndarray) -> np.ndarray:
-    """Return which things of a style are tested on, shape [N]; row i is the same thing in every style."""
-    found = np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels):
-        rows = np.flatnonzero(labels == label)
-        found[rows[len(rows) - max(1, int(_HELD_OUT * len(rows))) :]] = True
-    return found
+        return mixed(domains)

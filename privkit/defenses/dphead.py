@@ -172,10 +172,8 @@ class _OfWeights(Mechanism):
         )
 
     def privatize(self, embeddings: Embeddings, noise: Noise, known: Known = NOTHING) -> Privatized:
-        raise InputError(
-            "defense dphead protects trained weights, and the method sends prototypes; use igpp, vpp or sumcount, or a "
-            "method that sends weights."
-        )
+        self.event(embeddings, known)
+        raise TypeError("event() refuses all embeddings")
 
 
 @dataclass(frozen=True, kw_only=True)

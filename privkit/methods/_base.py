@@ -74,14 +74,6 @@ class AbstractMethod(Plugin):
     """Whether a round is tested before it is trained, on what arrived in it."""
     serves_newcomers: ClassVar[bool] = False
     """Whether what the server sends to all is a model for somebody who never trained."""
-    hands_in_later: ClassVar[bool] = False
-    """Whether what a round trained is sent at the beginning of the next one, by those who trained it.
-
-    A round of the papers (download, train, upload) is cut before its upload here. Where some clients are absent, those
-    who send trained weights in a round are therefore those who took part in the one before. Prototypes are made anew
-    of what a client has, so whoever takes part in a round sends in that very round.
-    """
-
     reads_only_in_phases: ClassVar[bool] = True
     """Whether all that a client sends follows from what its phases of local training train."""
     says: ClassVar[tuple[str, ...]] = ()
@@ -191,7 +183,10 @@ class AbstractMethod(Plugin):
         return {}
 
     def receive(self, params: "dict[str, Tensor]", down: Down) -> None:
-        """Change each client's parameters by what it got, in place, before it trains; by default, nothing."""
+        """Put what arrived in the place of each client's own parameters, before it trains: all that it replaces."""
+        for name, p in params.items():
+            if self.replaces(name):
+                p.copy_(down[name])
 
     def adapt(
         self, network: Network, params: "dict[str, Tensor]", down: Down, passes: Passes, clients: int

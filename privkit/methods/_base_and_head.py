@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from privkit.methods._weights import ADAPTER, TRANSFORM, AbstractAverageOfWeights
+from privkit.methods._weights import ADAPTER, KEEP_MAPS, TRANSFORM, AbstractAverageOfWeights
 from privkit.personal import PersonalModel
 
 BASE = (ADAPTER, TRANSFORM)
@@ -13,7 +13,7 @@ class AbstractBaseAndHead(AbstractAverageOfWeights):
     """Federated averaging of the base; a round is tested with the base that arrived in it and the client's own head."""
 
     serves_newcomers: ClassVar[bool] = False
-    way_out: ClassVar[str] = "take method fedavg_head, which keeps maps personal"
+    way_out: ClassVar[str] = KEEP_MAPS
 
     @property
     def averaged(self) -> tuple[str, ...]:

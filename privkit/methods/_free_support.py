@@ -1,7 +1,7 @@
-r"""The free-support 2-Wasserstein barycentre of clouds of equally many, equally heavy points.
+r"""The free-support 2-Wasserstein barycenter of clouds of equally many, equally heavy points.
 
 Optimal transport between two such clouds is a permutation (Birkhoff), so an assignment solver is exact. A step moves
-each point of the barycentre to the mean of the points that it is assigned to, which no other place improves for those
+each point of the barycenter to the mean of the points that it is assigned to, which no other place improves for those
 assignments; so the objective never grows.
 
 Source: Cuturi and Doucet (2014), "Fast computation of Wasserstein barycenters", Algorithm 2; Peyre and Cuturi (2019),
@@ -12,14 +12,14 @@ import numpy as np
 from jaxtyping import Float64
 
 
-def barycentre(
+def free_support_barycenter(
     clouds_NMd: Float64[np.ndarray, "N M d"],
     start_Md: Float64[np.ndarray, "M d"],
     *,
     most_steps: int = 100,
     tolerance: float = 1e-7,
 ) -> Float64[np.ndarray, "M d"]:
-    """Return the points of a barycentre of N equally weighted clouds, as found from some start.
+    """Return the points of a barycenter of N equally weighted clouds, as found from some start.
 
     Args:
         clouds_NMd: M points each.

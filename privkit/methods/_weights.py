@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from privkit.batch import Batch
 from privkit.errors import InputError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 HEAD, ADAPTER, TRANSFORM = "head.", "adapter.", "transform."
+KEEP_MAPS = "take method fedavg_head, which keeps maps personal"
 
 
 class AbstractAverageOfWeights(AbstractMethod):
@@ -32,7 +34,6 @@ class AbstractAverageOfWeights(AbstractMethod):
     """
 
     sends: ClassVar[Sends] = Sends.WEIGHTS
-    hands_in_later: ClassVar[bool] = True
     serves_newcomers: ClassVar[bool] = True
     way_out: ClassVar[str]
     """How clients whose maps have no mean are trained with this method, or with which other."""
@@ -62,11 +63,6 @@ class AbstractAverageOfWeights(AbstractMethod):
     def shared(self, server: State) -> State:
         return server
 
-    def receive(self, params: "dict[str, Tensor]", down: Down) -> None:
-        for name, p in params.items():
-            if self.sends_weight(name):
-                p.copy_(down[name])
-
     def loss(
         self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
     ) -> "Tensor":
@@ -83,6 +79,37 @@ class AbstractAverageOfWeights(AbstractMethod):
         """Return the scores of what arrived, with the client's own parameters where nothing did."""
         arrived = {name: down[name] if self.sends_weight(name) else p for name, p in params.items()}
         return network.logits(arrived, network.embed(arrived, x))
+
+
+class AbstractAverageOfModel(AbstractAverageOfWeights):
+    """Federated averaging of all that is trained: the map after the frozen encoder, and the head."""
+
+    way_out: ClassVar[str] = KEEP_MAPS
+
+    @property
+    def averaged(self) -> tuple[str, ...]:
+        return (HEAD, ADAPTER, TRANSFORM)
+
+
+class AbstractTestedAverage(AbstractAverageOfWeights):
+    """Federated averaging that is tested with the mean that arrived in a round, or with what was trained from it."""
+
+    personal: bool = Field(
+        default=False,
+        description="classify by the client's own parameters after training, not by the mean it got",
+    )
+
+    def logits(
+        self,
+        network: Network,
+        params: "dict[str, Tensor]",
+        x: "Tensor",
+        down: Down,
+        own: "dict[str, Tensor]",
+    ) -> "Tensor":
+        if self.personal:
+            return AbstractMethod.logits(self, network, params, x, down, own)
+        return super().logits(network, params, x, down, own)
 
 
 def refuse_different(named: Mapping[int, Mapping[str, np.ndarray]], way_out_of_maps: str) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from privkit.batch import Batch
-from privkit.methods._base import AbstractMethod, State, cross_entropy
+from privkit.methods._base import AbstractMethod, State
 from privkit.methods._down import Down
 from privkit.methods._phases import Phase
 from privkit.methods._proximal import half_square
-from privkit.methods._weights import ADAPTER, HEAD, TRANSFORM, AbstractAverageOfWeights
+from privkit.methods._weights import AbstractAverageOfModel
 from privkit.network import Network
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ PERSONAL = "personal."
 """What the names of the personal model's parameters begin with."""
 
 
-class Ditto(AbstractAverageOfWeights):
+class Ditto(AbstractAverageOfModel):
     """FedAvg, and a personal model of each client that never leaves it; the personal one classifies.
 
     The personal model is trained before the global one, against the mean as it was received; both see the same
@@ -32,7 +32,6 @@ class Ditto(AbstractAverageOfWeights):
 
     citation: ClassVar[str] = "ditto"
     serves_newcomers: ClassVar[bool] = False
-    way_out: ClassVar[str] = "take method fedavg_head, which keeps maps personal"
 
     pull: float = Field(
         default=1.0,
@@ -43,10 +42,6 @@ class Ditto(AbstractAverageOfWeights):
     personal_epochs: int = Field(
         default=1, ge=1, description="passes that train the personal model, per round"
     )
-
-    @property
-    def averaged(self) -> tuple[str, ...]:
-        return (HEAD, ADAPTER, TRANSFORM)
 
     def first(self, start: State, *, seed: int) -> State:
         return start | {f"{PERSONAL}{name}": array.copy() for name, array in start.items()}
@@ -61,7 +56,7 @@ class Ditto(AbstractAverageOfWeights):
         self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
     ) -> "Tensor":
         """Return each client's loss of its personal model, shape [G]."""
-        base = cross_entropy(network.logits(params, u_GBd), batch)
+        base = self.loss(network, params, u_GBd, batch, down)
         return base + self.pull * half_square(params, down) if self.pull else base
 
     def logits(

@@ -15,7 +15,7 @@ from privkit.batch import Batch
 from privkit.methods._base import AbstractMethod, State, cross_entropy
 from privkit.methods._down import Down
 from privkit.methods._phases import Passes, Phase
-from privkit.methods._weights import ADAPTER, HEAD, TRANSFORM, AbstractAverageOfWeights
+from privkit.methods._weights import HEAD, AbstractAverageOfModel
 from privkit.network import Network
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _LOOKED_AT = 10  # passes whose losses' spread says whether A has settled
 _DEEPER = re.compile(r"head\.(\d+)\.")
 
 
-class FedAla(AbstractAverageOfWeights):
+class FedAla(AbstractAverageOfModel):
     """FedAvg whose clients begin a round with a learned mixture of what they had and what arrived.
 
     ``A`` begins as ones and is kept from round to round. The first time that a client gets something else than it has,
@@ -37,7 +37,6 @@ class FedAla(AbstractAverageOfWeights):
     citation: ClassVar[str] = "fedala"
     reads_only_in_phases: ClassVar[bool] = False
     serves_newcomers: ClassVar[bool] = False
-    way_out: ClassVar[str] = "take method fedavg_head, which keeps maps personal"
 
     rate: float = Field(default=1.0, ge=0, description="eta, step size of the mixture")
     share: float = Field(
@@ -54,10 +53,6 @@ class FedAla(AbstractAverageOfWeights):
         description="standard deviation of ten passes' losses at which the first mixture is learned",
     )
     most_passes: int = Field(default=100, ge=11, description="passes of the first mixture, at most")
-
-    @property
-    def averaged(self) -> tuple[str, ...]:
-        return (HEAD, ADAPTER, TRANSFORM)
 
     def first(self, start: State, *, seed: int) -> State:
         mix = {f"{MIX}{name}": np.ones_like(start[name]) for name in self._mixed(tuple(start))}

@@ -80,10 +80,6 @@ class FedGh(AbstractPrototypeMethod):
     def shared(self, server: State) -> State:
         return {name: server[name] for name in _HEAD}
 
-    def receive(self, params: "dict[str, Tensor]", down: Down) -> None:
-        for name in _HEAD:
-            params[name].copy_(down[name])
-
     def loss(
         self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
     ) -> "Tensor":

@@ -16,7 +16,7 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from privkit.batch import Batch
-from privkit.methods._base import AbstractMethod, State, cross_entropy
+from privkit.methods._base import AbstractMethod, State
 from privkit.methods._base_and_head import BASE, AbstractBaseAndHead
 from privkit.methods._down import Down
 from privkit.methods._phases import Phase
@@ -62,19 +62,13 @@ class FedPac(AbstractBaseAndHead):
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        head = Phase(epochs=self.head_epochs, loss=self.head_loss, trained=(HEAD,))
+        head = Phase(epochs=self.head_epochs, loss=super().loss, trained=(HEAD,))
         return (head, Phase(epochs=self.training.epochs, loss=self.loss, trained=BASE))
-
-    def head_loss(
-        self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
-    ) -> "Tensor":
-        """Return each client's cross-entropy, shape [G]."""
-        return cross_entropy(network.logits(params, u_GBd), batch)
 
     def loss(
         self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
     ) -> "Tensor":
-        base = cross_entropy(network.logits(params, u_GBd), batch)
+        base = super().loss(network, params, u_GBd, batch, down)
         return base + self.pull * distance_to_own(u_GBd, batch, down)
 
     def sent_besides(self, z_GNd: "Tensor", y_GN: "Tensor", *, num_classes: int) -> "dict[str, Tensor]":

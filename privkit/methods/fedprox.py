@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from privkit.batch import Batch
-from privkit.methods._base import cross_entropy
 from privkit.methods._down import Down
 from privkit.methods._proximal import half_square
 from privkit.methods.fedavg import FedAvg
@@ -32,5 +31,5 @@ class FedProx(FedAvg):
     def loss(
         self, network: Network, params: "dict[str, Tensor]", u_GBd: "Tensor", batch: Batch, down: Down
     ) -> "Tensor":
-        base = cross_entropy(network.logits(params, u_GBd), batch)
+        base = super().loss(network, params, u_GBd, batch, down)
         return base + self.mu * half_square(params, down) if self.mu else base

@@ -1,4 +1,4 @@
-r"""FedWBA (Wei et al., 2025): clients send particles of their posterior, and the server takes their W2 barycentre.
+r"""FedWBA (Wei et al., 2025): clients send particles of their posterior, and the server takes their W2 barycenter.
 
 A particle is a whole set of trained parameters. Client i moves its M particles ``w_m`` by Stein variational gradient
 descent (Liu and Wang, 2016, Eq. 8),
@@ -16,11 +16,11 @@ import numpy as np
 from pydantic import Field
 
 from privkit.batch import Batch
-from privkit.methods._barycentre import barycentre
 from privkit.methods._base import State, cross_entropy
 from privkit.methods._down import Down
+from privkit.methods._free_support import free_support_barycenter
 from privkit.methods._phases import Phase
-from privkit.methods._weights import AbstractAverageOfWeights, refuse_different
+from privkit.methods._weights import KEEP_MAPS, AbstractAverageOfWeights, refuse_different
 from privkit.network import Network
 from privkit.noise import Purpose, keyed
 from privkit.personal import PersonalModel
@@ -33,17 +33,17 @@ PARTICLES = "particles."
 
 
 class FedWba(AbstractAverageOfWeights):
-    """Wasserstein barycentre aggregation of particle posteriors; a client sends M times what FedAvg sends.
+    """Wasserstein barycenter aggregation of particle posteriors; a client sends M times what FedAvg sends.
 
     Predictions are the mean over particles of class probabilities: the client's own after training, or those that
-    arrived. The barycentre has free support and is found by exact transport from the particles that were sent out
+    arrived. The barycenter has free support and is found by exact transport from the particles that were sent out
     before. As in local training everywhere here, a step is one mini-batch, divided by n, of the method's optimiser: the
     paper has 30 to 75 full steps of a step size of its own. The published code averages over all clients, those absent
     included; here over those who sent.
     """
 
     citation: ClassVar[str] = "fedwba, liu2016svgd"
-    way_out: ClassVar[str] = "take method fedavg_head, which keeps maps personal"
+    way_out: ClassVar[str] = KEEP_MAPS
 
     particles: int = Field(default=10, ge=1, description="M, particles of each client")
     bandwidth: float = Field(
@@ -91,7 +91,7 @@ class FedWba(AbstractAverageOfWeights):
         clouds = [uploads[m].named for m in sorted(uploads)]
         names = sorted(clouds[0])
         start = _flat(server or clouds[0], names)
-        found_MD = barycentre(np.stack([_flat(cloud, names) for cloud in clouds]), start)
+        found_MD = free_support_barycenter(np.stack([_flat(cloud, names) for cloud in clouds]), start)
         return _named(found_MD, {name: clouds[0][name].shape[1:] for name in names})
 
     def loss(

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from privkit.errors import InputError
+from privkit.methods._base import Sends
 from privkit.noise import Purpose, keyed
 from privkit.study import Plan
 
@@ -13,6 +14,10 @@ from privkit.study import Plan
 @dataclass(frozen=True, kw_only=True)
 class Attendance:
     """The clients that take part in the rounds of one run.
+
+    A round of the papers (download, train, upload) is cut before its upload here. So those who send trained weights in
+    a round are those who took part in the one before. Prototypes are made anew of what a client has: whoever takes part
+    in a round sends in that very round.
 
     Nothing of a record is in the draw, and no amplification of privacy is claimed for it: the server sees who sends.
 
@@ -42,7 +47,7 @@ class Attendance:
             )
         share = wanted if isinstance(wanted, float) else 1.0
         present = wanted if isinstance(wanted, int) else max(1, int(share * clients + 0.5))
-        later = plan.config.method.hands_in_later
+        later = plan.config.method.sends is Sends.WEIGHTS
         return cls(clients=clients, present=present, seed=plan.seed, later=later)
 
     def trainers(self, round: int) -> Int64[np.ndarray, " present"]:

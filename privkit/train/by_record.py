@@ -19,7 +19,7 @@ from privkit.batch import Batch
 from privkit.defenses._by_record import RecordNoise
 from privkit.methods._base import AbstractMethod
 from privkit.methods._phases import Phase
-from privkit.noise import Purpose
+from privkit.noise import Purpose, keyed
 from privkit.train.cohort import Cohort
 
 OfBatch = Callable[[slice, Tensor, Tensor], Batch]
@@ -72,7 +72,10 @@ class PrivateSteps:
         steps = phase.epochs * -(-cohort.n // method.training.batch_size)
         rates = np.array([method.sampling_rate(n) for n in cohort.n.tolist()])
         streams = [
-            [_stream(purpose, client.seed, round, client.index, phase, skipped) for client in cohort.clients]
+            [
+                keyed(client.seed, purpose, round=round, client=client.index, within=_within(phase, skipped))
+                for client in cohort.clients
+            ]
             for purpose in (Purpose.POISSON, Purpose.LOCAL_NOISE)
         ]
         drawn = [
@@ -126,14 +129,11 @@ def _clipped_sums(batch: Batch, of_records: OfRecords, *, norm: float) -> dict[s
     }
 
 
-def _stream(
-    purpose: Purpose, seed: int, round: int, client: int, phase: Phase, skipped: int
-) -> np.random.Generator:
-    """Return what a client draws from in a phase; phases of one model differ in what they skip."""
+def _within(phase: Phase, skipped: int) -> tuple[int, int]:
+    """Return what tells the phases of a round apart; those of one model differ in what they skip."""
     from zlib import crc32
 
-    key = (int(purpose), round, client, crc32(phase.model.encode()), skipped)
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=key)))
+    return (crc32(phase.model.encode()), skipped)
 
 
 def _padded(drawn: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
